@@ -1,0 +1,48 @@
+# setup, demo, test, lint, bench, clean. Everything is installed into .venv; nothing outside the tree is touched.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
+
+# Stamps lie inside the environment: when it goes, they go.
+SETUP := $(VENV)/.stamp-setup
+DEMO := $(VENV)/.stamp-demo
+
+.PHONY: setup demo test lint bench clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+setup: $(SETUP)
+
+# bin/pip and not bin/python: an environment without pip is not complete.
+$(BIN)/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(SETUP): pyproject.toml | $(BIN)/pip
+	$(PIP) install -e '.[all,test]'
+	@touch $(SETUP) $(DEMO)
+
+$(DEMO): pyproject.toml | $(BIN)/pip
+	$(PIP) install -e '.[pyasc]'
+	@touch $(DEMO)
+
+demo: $(DEMO)
+	$(BIN)/npuscope check examples/pyasc/add_flags.py
+	@printf '\n== The next kernel has a bug: its last tile is too long. npuscope finds it and exits with 1. ==\n\n'
+	@status=0; $(BIN)/npuscope check examples/bugs/add_tail_too_long.py || status=$$?; \
+	if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; exit 1; fi
+
+test: $(SETUP)
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(SETUP)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . \( -name __pycache__ -o -name '*.egg-info' \) -type d -prune -exec rm -rf {} +

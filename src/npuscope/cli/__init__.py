@@ -1,0 +1,1 @@
+"""The commands. The only room that prints and exits."""

@@ -1,0 +1,159 @@
+"""A launch on its way from a front end to the simulated device, and the session that all launches of a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from npuscope.errors import UserError
+from npuscope.mlir.program import Program
+from npuscope.npu.chip import Chip, load_chip
+from npuscope.npu.machine import Machine, cube_cores, mixed_cores, vector_cores
+from npuscope.npu.memory import GlobalMemory, borrow
+from npuscope.npu.tensor import Pointer
+from npuscope.trace.recorder import Recorder
+from npuscope.trace.schema import Buffer, CoreInfo, Fault, Launch, SourceFrame, Space
+
+DEFAULT_CHIP = "Ascend910B1"
+
+
+@dataclass(slots=True)
+class Session:
+    """What the launches of one run share: the chip that was asked for, the recorder, where kernels print.
+
+    `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints.
+    """
+
+    recorder: Recorder = field(default_factory=Recorder)
+    chip: Chip | None = None
+    print_line: Callable[[str], None] = lambda line: None
+    launches: int = 0
+
+    def chip_for(self, name: str | None) -> Chip:
+        """The chip of a launch whose script names `name`."""
+        return self.chip or load_chip(name or DEFAULT_CHIP)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A user's array as bytes: flat storage that the kernel sees, and how the user knows it."""
+
+    data: np.ndarray
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    owner: Any
+
+
+def array_of(value: Any, name: str) -> Array:
+    """The storage of a numpy array or of anything with `data_ptr()` and `dtype` (torch), not copied.
+
+    Raises UserError, naming the argument, when the array is not contiguous: a kernel sees plain memory, so a strided
+    view would be read and written in the wrong places.
+    """
+    if isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise UserError(
+                f"argument {name} is not contiguous (shape {value.shape}, strides {value.strides} bytes): "
+                f"pass np.ascontiguousarray({name})"
+            )
+        return Array(value.reshape(-1).view(np.uint8), value.dtype, value.shape, value) if value.size else Array(
+            np.empty(0, np.uint8), value.dtype, value.shape, value
+        )
+    if hasattr(value, "data_ptr"):
+        if not value.is_contiguous():
+            raise UserError(
+                f"argument {name} is not contiguous (shape {tuple(value.shape)}, strides {tuple(value.stride())} "
+                f"elements): pass {name}.contiguous()"
+            )
+        nbytes = value.numel() * value.element_size()
+        word = str(value.dtype).removeprefix("torch.")
+        return Array(borrow(value.data_ptr(), nbytes, True, value), _torch_dtype(word), tuple(value.shape), value)
+    raise UserError(f"argument {name} of type {type(value).__name__} is not an array; pass numpy or torch arrays")
+
+
+def _torch_dtype(word: str) -> np.dtype[Any]:
+    if word in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, word))
+    return np.dtype({"bool": "bool"}.get(word, word))
+
+
+@dataclass(slots=True)
+class LaunchRequest:
+    """What a front end asks for. `arguments` are (name, value) in the kernel's order; values are scalars, records or
+    arrays. `cores` is "vector", "cube" or "mixed"."""
+
+    program: Program
+    blocks: int
+    cores: str
+    arguments: Sequence[tuple[str, Any]]
+    options: dict[str, str]
+    chip_name: str | None = None
+    frame: SourceFrame | None = None
+    shown: dict[str, str] = field(default_factory=dict)  # arguments that the compiler folded away
+
+
+CORES = {
+    "vector": vector_cores,
+    "cube": cube_cores,
+    "mixed": mixed_cores,
+    "mixed11": lambda count: mixed_cores(count, 1),
+}
+"""Cores of a launch by kind; a mixed block has one AIC and two AIVs, or one with "mixed11"."""
+
+
+def launch(session: Session, request: LaunchRequest) -> None:
+    """Run a kernel; its outputs land in the user's arrays. Raises npu.machine.Deadlock when it can never finish."""
+    chip = session.chip_for(request.chip_name)
+    memory = GlobalMemory()
+    infos: tuple[CoreInfo, ...] = CORES[request.cores](request.blocks) if request.blocks <= chip.max_blocks else ()
+    record = Launch(
+        0,
+        request.program.name,
+        chip.name,
+        infos,
+        (request.blocks,),
+        {**request.shown, **{name: describe(value) for name, value in request.arguments}},
+        request.options,
+        request.frame,
+    )
+    recorder = session.recorder
+    recorder.begin(record)
+    session.launches += 1
+    try:
+        if not infos:
+            facts = {"blocks": request.blocks, "limit": chip.max_blocks}
+            recorder.add_fault(Fault("launch_too_large", -1, -1, 0, facts))
+            return
+        machine = Machine(chip, recorder, memory)
+        machine.build(infos)
+        machine.run(request.program.entry, tuple(bind(memory, recorder, *pair) for pair in request.arguments))
+        for line in machine.output:
+            session.print_line(line)
+    finally:
+        recorder.end()
+
+
+def bind(memory: GlobalMemory, recorder: Recorder, name: str, value: Any) -> Any:
+    """An argument as the kernel receives it: numbers and records as they are, arrays as pointers."""
+    if isinstance(value, (bool, int, float)) or not (isinstance(value, np.ndarray) or hasattr(value, "data_ptr")):
+        return int(value) if isinstance(value, bool) else value
+    array = array_of(value, name)
+    region = memory.map(array.data, array.owner)
+    number = recorder.add_buffer(
+        Buffer(Space.GM, -1, region.base, array.data.size, "argument", name, array.dtype.name, array.shape)
+    )
+    return Pointer(region, region.base, array.dtype, number)
+
+
+def describe(value: Any) -> str:
+    """An argument in a few words for a report."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}[{', '.join(map(str, value.shape))}]"
+    if hasattr(value, "data_ptr"):
+        return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+    return str(value)

@@ -1,0 +1,1 @@
+"""A simulated Ascend device: chips, memories, instructions, synchronisation."""

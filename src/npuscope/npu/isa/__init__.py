@@ -1,0 +1,1 @@
+"""The device instructions, one file a family. Each writes its trace row, then takes effect."""

@@ -1,0 +1,1 @@
+"""Printers of plain data: findings as text and JSON."""

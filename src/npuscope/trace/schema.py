@@ -1,0 +1,173 @@
+"""The trace schema, version 1. Everything a tool may know about a kernel run is defined here.
+
+Tables (all integers are int64 columns unless said otherwise):
+
+* ``instruction``: one row per instruction in the order it took effect, columns :data:`INSTRUCTION_COLUMNS`.
+* ``access``: zero or more rows per instruction, columns :data:`ACCESS_COLUMNS`. The bytes touched are those of the
+  footprint (:mod:`npuscope.trace.footprint`) laid at ``address``.
+* ``site``: where in the user's source an instruction comes from, :class:`Site`.
+* ``buffer``: a piece of memory that something owns, :class:`Buffer`. A TQue buffer gets a new id each time it is
+  allocated, so that the use of a stale tensor can be told from the use of its successor.
+* ``launch``: one kernel launch, :class:`Launch`.
+* ``fault``: what the machine itself refused or could not go on with, :class:`Fault`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+VERSION = 1
+
+INSTRUCTION_COLUMNS = ("core", "pipe", "opcode", "site", "origin", "a", "b", "c", "d", "work")
+"""``core`` indexes ``Launch.cores``; ``a``..``d`` are up to four operands (event or flag id; m, n, k; repeat; buffer);
+``work`` is elements on V, bytes on MTE and FIX pipes, multiply-accumulates on M."""
+
+ACCESS_COLUMNS = ("instruction", "role", "buffer", "address", "footprint")
+"""``instruction`` is the row number in the launch; ``footprint`` >= 0 indexes the footprint table, < 0 the launch's
+explicit offsets (``-1`` is the first)."""
+
+NO_SITE = 0
+"""Row 0 of the site table: no source location."""
+
+
+class Pipe(IntEnum):
+    """Execution pipes, with the numbers Ascend C gives them."""
+
+    S = 0
+    V = 1
+    M = 2
+    MTE1 = 3
+    MTE2 = 4
+    MTE3 = 5
+    ALL = 6
+    FIX = 10
+
+
+class Space(IntEnum):
+    """Memory spaces of the device."""
+
+    GM = 0
+    UB = 1
+    L1 = 2
+    L0A = 3
+    L0B = 4
+    L0C = 5
+    BT = 6
+    FB = 7
+
+
+class Role(IntEnum):
+    """What an access does to its bytes."""
+
+    READ = 0
+    WRITE = 1
+    ATOMIC = 2
+
+
+class Origin(IntEnum):
+    """Who asked for an instruction: the user's line, the Ascend C framework, the device compiler, the hardware."""
+
+    USER = 0
+    FRAMEWORK = 1
+    COMPILER = 2
+    HARDWARE = 3
+
+
+class CoreType(IntEnum):
+    """AIC: cube core. AIV: vector core."""
+
+    AIC = 0
+    AIV = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """One line of the user's source."""
+
+    file: str
+    line: int
+    column: int = 0
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an instruction comes from: the innermost user frame first, then its callers; ``name`` is the operation."""
+
+    name: str
+    frames: tuple[SourceFrame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory with an owner. ``base`` is a device address (GM) or a byte offset inside the space; ``size`` in bytes."""
+
+    space: Space
+    core: int  # index in Launch.cores, -1 when all cores share it
+    base: int
+    size: int
+    kind: str  # "argument", "tensor", "queue", "tbuf", "workspace", "space"
+    name: str
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    site: int = NO_SITE
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CoreInfo:
+    """One core of a launch. ``block`` is what get_block_idx returns, ``sub_block`` the vector half of a mixed kernel."""
+
+    type: CoreType
+    block: int
+    sub_block: int = 0
+
+    @property
+    def name(self) -> str:
+        """For people: ``AIV 3``."""
+        return f"{self.type.name} {self.block}"
+
+
+@dataclass(slots=True)
+class Launch:
+    """One kernel launch: what ran, where, with which arguments."""
+
+    index: int
+    kernel: str
+    chip: str
+    cores: tuple[CoreInfo, ...]
+    grid: tuple[int, ...]
+    arguments: dict[str, str]
+    options: dict[str, str]
+    frame: SourceFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something the machine could not do. ``code`` is a stable word, ``facts`` its particulars as plain values."""
+
+    code: str
+    instruction: int
+    core: int
+    site: int
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+class Opcodes:
+    """Names of instructions and their numbers; numbers are given in order of first use and saved with a trace."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        """The number of the instruction called `name`."""
+        known = self._numbers.get(name)
+        if known is None:
+            known = self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return known
+
+
+OPCODES = Opcodes()
