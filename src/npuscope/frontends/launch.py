@@ -120,6 +120,8 @@ def launch(session: Session, request: LaunchRequest) -> None:
         {**request.shown, **{name: describe(value) for name, value in request.arguments}},
         request.options,
         request.frame,
+        chip.arch,
+        {space: chip.memory(space).limit(mix=request.cores.startswith("mixed")) for space in Space if space != Space.GM},
     )
     recorder = session.recorder
     recorder.begin(record)

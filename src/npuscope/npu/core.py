@@ -11,6 +11,7 @@ from npuscope.npu.memory import LazyMemories, Memory
 from npuscope.npu.registers import Registers
 from npuscope.npu.sync import CoreFlags
 from npuscope.npu.tensor import Tensor
+from npuscope.trace.names import assigned_name
 from npuscope.trace.recorder import BATCH_ROWS, Recorder
 from npuscope.trace.schema import OPCODES, Buffer, CoreInfo, CoreType, Fault, Origin, Pipe, Role, Space
 
@@ -153,8 +154,9 @@ class Core:
         key = (space, address, nbytes, site)
         number = self._tensors.get(key)
         if number is None:
+            label = name or assigned_name(self.recorder.sites[site])
             number = self._tensors[key] = self.buffer(
-                Buffer(space, self.index, address, nbytes, "tensor", name, dtype, (), site)
+                Buffer(space, self.index, address, nbytes, "tensor", label, dtype, (), site)
             )
         return number
 

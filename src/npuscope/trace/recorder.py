@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -122,8 +122,3 @@ class Recorder:
         self.flush(last=True)
         self.launch = None
 
-
-def concatenate(parts: Iterable[np.ndarray], width: int) -> np.ndarray:
-    """Join (width, rows) column blocks into one."""
-    blocks = list(parts)
-    return np.concatenate(blocks, axis=1) if blocks else np.empty((width, 0), np.int64)

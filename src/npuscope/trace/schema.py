@@ -141,6 +141,8 @@ class Launch:
     arguments: dict[str, str]
     options: dict[str, str]
     frame: SourceFrame | None = None
+    arch: str = ""  # NPU architecture of the chip: "2201", "2002", "3510"
+    capacity: dict[Space, int] = field(default_factory=dict)  # bytes of each on-chip memory that a kernel may use
 
 
 @dataclass(frozen=True, slots=True)

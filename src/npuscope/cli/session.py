@@ -1,0 +1,45 @@
+"""What every verb that runs a script needs: a session whose launches are simulated, and the script's run inside it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+import click
+
+from npuscope.cli.script import run_script
+from npuscope.frontends import install_all
+from npuscope.frontends.launch import Session
+from npuscope.npu.chip import load_chip
+from npuscope.trace.recorder import Consumer, Recorder
+
+ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+"""Options after the script are the script's own."""
+
+
+def script_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The options and arguments that `check`, `run` and `record` share."""
+    for decorate in (
+        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+        click.argument("script"),
+        click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m."),
+        click.option("--chip", help="Simulate this chip (default: the one that the script names, else Ascend910B1)."),
+    ):
+        command = decorate(command)
+    return command
+
+
+def run_in_session(
+    consumers: Sequence[Consumer], chip: str | None, script: str, arguments: Sequence[str], as_module: bool
+) -> tuple[int, Session]:
+    """Run the script with every front end hooked; returns its exit code and the session.
+
+    Raises UserError for a missing script, an unknown chip or something unsupported in a kernel.
+    """
+    session = Session(
+        Recorder(consumers=list(consumers)), load_chip(chip) if chip else None, print_line=lambda line: print(line)
+    )
+    install_all(session)
+    code = run_script(script, arguments, as_module)
+    sys.stdout.flush()
+    return code, session

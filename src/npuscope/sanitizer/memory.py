@@ -1,0 +1,289 @@
+"""The memory check: accesses outside their buffer, misaligned operands, freed buffers, memory over capacity.
+
+GM is held against the argument's array, on-chip memory against the buffer that the tensor came from, not only against
+the chip's capacity (sanitizer.md 3.4). Each batch is checked with whole-column arithmetic; only rows that fail are
+looked at one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npuscope.sanitizer.alignment import required
+from npuscope.sanitizer.buffers import NEVER, BufferTable, FootprintTable
+from npuscope.sanitizer.faults import fault_finding
+from npuscope.sanitizer.findings import Access, Collector, Finding, Owner, Severity, launched
+from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
+from npuscope.trace.recorder import Batch
+from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site, Space
+
+ROLE_WORDS = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "write"}
+
+
+class MemoryCheck:
+    """Takes batches in order (`check(batch)`), keeps `findings`, counts what it looked at."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self.collector = Collector()
+        self.instructions = 0
+        self.launches = 0
+        self._footprints = FootprintTable()
+        self._buffers = BufferTable()
+        self._faults = 0
+        self._over: set[Space] = set()  # memories that the launch's framework buffers overflow
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found so far."""
+        return self.collector.findings
+
+    def check(self, batch: Batch) -> None:
+        """Look at one batch."""
+        if batch.first == 0:
+            self._buffers = BufferTable()
+            self._faults = 0
+            self._over = set()
+        self.instructions += batch.instruction.shape[1]
+        self._machine_faults(batch)
+        self._buffers.grow(batch)
+        if batch.access.shape[1]:
+            self._accesses(batch)
+        if batch.last:
+            self.launches += 1
+
+    def _machine_faults(self, batch: Batch) -> None:
+        for fault in batch.faults[self._faults :]:
+            if fault.code == "over_capacity":
+                self._over.add(Space[str(fault.facts["space"])])
+            found = fault_finding(batch, fault)
+            if found is not None:
+                key = (found.kind, fault.site, str(fault.facts.get("queue", "")), str(fault.facts.get("what", "")))
+                self.collector.add((batch.launch.kernel, *key), found)
+        self._faults = len(batch.faults)
+
+    def _accesses(self, batch: Batch) -> None:
+        table = self._buffers
+        instruction, role, buffer, address, footprint = batch.access
+        low, high = self._footprints.extents(batch, footprint)
+        touched = low < high
+        outside = touched & ((address + low < table.base[buffer]) | (address + high > table.end[buffer]))
+        stale = touched & (instruction > table.freed[buffer])
+        opcode = batch.column("opcode")[instruction - batch.first]
+        skewed = touched & self._misaligned(batch, opcode, role, buffer, address, footprint)
+        for row in np.flatnonzero(outside):
+            self._illegal(batch, int(row))
+        for row in np.flatnonzero(stale):
+            self._freed(batch, int(row))
+        for row in np.flatnonzero(skewed):
+            self._skewed(batch, int(row))
+
+    # -- alignment -----------------------------------------------------------------------------------------------
+
+    def _misaligned(
+        self, batch: Batch, opcode: np.ndarray, role: np.ndarray, buffer: np.ndarray, address: np.ndarray,
+        footprint: np.ndarray,
+    ) -> np.ndarray:
+        """Which accesses start at an address that their instruction does not take."""
+        space = self._buffers.space[buffer]
+        width = _itemsizes(batch.buffers, buffer)
+        code = ((opcode * 4 + role) * 16 + space) * 32 + width
+        kinds, where = np.unique(code, return_inverse=True)
+        needed = np.array([self._needed(int(kind)) for kind in kinds], np.int64)[where]
+        return (footprint >= 0) & (address % needed != 0)
+
+    def _needed(self, code: int) -> int:
+        rest, width = divmod(code, 32)
+        rest, space = divmod(rest, 16)
+        number, role = divmod(rest, 4)
+        return required(OPCODES.names[number], Role(role), Space(space), max(width, 1))
+
+    # -- one bad row at a time -----------------------------------------------------------------------------------
+
+    def _illegal(self, batch: Batch, row: int) -> None:
+        view = RowView(batch, row)
+        owner = view.buffer
+        if owner.space in self._over and owner.kind in ("queue", "tbuf"):
+            return  # the buffer itself does not fit, which has been said
+        end = int(self._buffers.end[view.buffer_number])
+        starts, nbytes = _runs(view.footprint)
+        starts = starts + view.address
+        inside = np.clip(np.minimum(starts + nbytes, end) - np.maximum(starts, owner.base), 0, nbytes)
+        bad = int((nbytes - inside).sum())
+        if bad == 0:
+            return
+        wrong = starts[inside < nbytes]
+        before = wrong < owner.base
+        first_bad = int(wrong[before].min()) if before.any() else max(int(wrong.min()), end)
+        width = _width(owner)
+        kind = "illegal-write" if view.role is not Role.READ else "illegal-read"
+        notes = [self._neighbour(batch, view, first_bad)] if owner.space is not Space.GM else []
+        if end < owner.base + owner.size:
+            notes.append(
+                f"{owner.space.name} has {end} bytes for a kernel; "
+                f"{owner.name or 'the tensor'} was laid at {owner.base}..{owner.base + owner.size}."
+            )
+        finding = view.finding(
+            kind,
+            Severity.ERROR,
+            f"{bad} bytes are outside {view.owner_phrase(end)}",
+            _advice_outside(view, owner, first_bad, end),
+            size=bad,
+            element=(first_bad - owner.base) // width,
+            notes=tuple(note for note in notes if note),
+        )
+        self.collector.add(("outside", kind, *view.key()), finding)
+
+    def _neighbour(self, batch: Batch, view: RowView, address: int) -> str:
+        """Whose bytes the overrun lands in."""
+        for other in batch.buffers:
+            same_core = other.core in (-1, view.core)
+            if other.space is view.buffer.space and same_core and other.base <= address < other.base + other.size:
+                if other is not view.buffer and (other.base, other.size) != (view.buffer.base, view.buffer.size):
+                    return f"The first byte outside belongs to {other.name or 'another tensor'}."
+        return ""
+
+    def _freed(self, batch: Batch, row: int) -> None:
+        view = RowView(batch, row)
+        freed_at = int(self._buffers.freed[view.buffer_number])
+        freed_site = _site_of(batch, freed_at)
+        where = f" on line {freed_site.frames[0].line}" if freed_site and freed_site.frames else ""
+        finding = view.finding(
+            "use-after-free",
+            Severity.ERROR,
+            f"{view.buffer.name or 'the queue buffer'} was given back with free_tensor{where} and is not this "
+            "tensor's any more",
+            "Move free_tensor after the last use, or allocate a new tensor.",
+            size=view.touched_bytes(),
+        )
+        self.collector.add(("freed", *view.key()), finding)
+
+    def _skewed(self, batch: Batch, row: int) -> None:
+        view = RowView(batch, row)
+        owner = view.buffer
+        needed = required(view.opcode, view.role, owner.space, _width(owner))
+        offset = view.address - owner.base
+        width = _width(owner)
+        finding = view.finding(
+            "misaligned",
+            Severity.ERROR,
+            f"the {owner.space.name} operand starts at byte {view.address}, "
+            f"{view.address % needed} past a multiple of {needed}",
+            f"Start it on {needed} bytes: an offset that is a multiple of {max(needed // width, 1)} "
+            f"{owner.dtype or 'element'} elements (it is {offset // width} now).",
+            size=view.touched_bytes(),
+            element=offset // width,
+        )
+        self.collector.add(("misaligned", *view.key()), finding)
+
+
+class RowView:
+    """One access row with everything it refers to."""
+
+    def __init__(self, batch: Batch, row: int) -> None:
+        instruction, role, buffer, address, footprint = (int(value) for value in batch.access[:, row])
+        self.batch = batch
+        self.role = Role(role)
+        self.buffer_number = buffer
+        self.buffer: Buffer = batch.buffers[buffer]
+        self.address = address
+        self.footprint_number = footprint
+        self.footprint: Footprint | Explicit = (
+            FOOTPRINTS[footprint] if footprint >= 0 else batch.explicit[-footprint - 1]
+        )
+        column = instruction - batch.first
+        self.core = int(batch.column("core")[column])
+        self.pipe = Pipe(int(batch.column("pipe")[column]))
+        self.opcode = OPCODES.names[int(batch.column("opcode")[column])]
+        self.site_number = int(batch.column("site")[column])
+
+    @property
+    def site(self) -> Site:
+        """Where the instruction comes from."""
+        return self.batch.sites[self.site_number]
+
+    def key(self) -> tuple[Any, ...]:
+        """Rows that say the same: same line, instruction, role and owner's line."""
+        return (self.batch.launch.kernel, self.site_number, self.opcode, self.role, self.buffer.space,
+                self.buffer.name, self.buffer.site)
+
+    def touched_bytes(self) -> int:
+        """Bytes that the access touches."""
+        starts, nbytes = _runs(self.footprint)
+        return int(starts.size * nbytes)
+
+    def owner_phrase(self, end: int) -> str:
+        """The owner and its extent in words."""
+        owner = self.buffer
+        width = _width(owner)
+        name = owner.name or f"the tensor at {owner.space.name} {owner.base:#x}"
+        elements = (end - owner.base) // width
+        return f"{name}, which has {elements} {owner.dtype or 'byte'} elements ({end - owner.base} bytes)"
+
+    def finding(
+        self, kind: str, severity: Severity, summary: str, advice: str, size: int, element: int = -1,
+        notes: tuple[str, ...] = (),
+    ) -> Finding:
+        """A finding about this access."""
+        launch = self.batch.launch
+        owner = self.buffer
+        width = _width(owner)
+        low = self.address + self.footprint.low - owner.base
+        high = self.address + self.footprint.high - owner.base
+        made = self.batch.sites[owner.site].frames
+        return Finding(
+            kind, severity, summary, advice, launch.kernel, launch.index, (launch.cores[self.core].name,),
+            Access(self.site.name, self.opcode, self.pipe.name, ROLE_WORDS[self.role], self.address,
+                   self.touched_bytes(), low // width, -(-high // width), self.site.frames),
+            Owner(owner.name, owner.kind, owner.space.name, owner.base, owner.size, owner.dtype, owner.shape, made),
+            size, element, 1, launched(launch), launch.frame, notes,
+        )
+
+
+def _advice_outside(view: RowView, owner: Buffer, first_bad: int, end: int) -> str:
+    width = _width(owner)
+    name = owner.name or "the tensor"
+    if first_bad < owner.base:
+        return f"The access begins before {name}: check the offset."
+    last = view.address + view.footprint.high
+    over = -(-(last - end) // width)
+    if owner.space is Space.GM:
+        return f"The access runs {over} elements past the end of {name}: shorten the last tile, or mask its tail."
+    return f"Shorten the access by {over} elements or make {name} at least {-(-(last - owner.base) // width)} long."
+
+
+def _runs(footprint: Footprint | Explicit) -> tuple[np.ndarray, int]:
+    """(unique starts relative to the address, bytes per run)."""
+    starts = footprint.starts() if isinstance(footprint, Footprint) else footprint.starts
+    return np.unique(starts), footprint.nbytes
+
+
+_WIDTHS: dict[str, int] = {"bfloat16": 2, "bool": 1, "": 1, "int4": 1}
+
+
+def _width(buffer: Buffer) -> int:
+    known = _WIDTHS.get(buffer.dtype)
+    if known is None:
+        try:
+            known = np.dtype(buffer.dtype).itemsize
+        except TypeError:
+            known = 1
+        _WIDTHS[buffer.dtype] = known
+    return known
+
+
+def _itemsizes(buffers: list[Buffer], numbers: np.ndarray) -> np.ndarray:
+    """Element widths of the buffers that rows refer to."""
+    unique, where = np.unique(numbers, return_inverse=True)
+    return np.array([_width(buffers[int(number)]) for number in unique], np.int64)[where]
+
+
+def _site_of(batch: Batch, row: int) -> Site | None:
+    """The site of an instruction by its row in the launch, when it is in this batch."""
+    if row == NEVER or row < batch.first:
+        return None
+    return batch.sites[int(batch.column("site")[row - batch.first])]
+
