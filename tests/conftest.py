@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import linecache
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +16,15 @@ import pytest
 
 from npuscope.ascendc.registry import entries
 from npuscope.ascendc.tensor import POSITIONS
+from npuscope.cli.session import run_in_session
 from npuscope.npu.chip import load_chip
 from npuscope.npu.machine import Machine
 from npuscope.npu.memory import GlobalMemory
 from npuscope.npu.tensor import Tensor
+from npuscope.sanitizer.findings import Finding
+from npuscope.sanitizer.memory import MemoryCheck
 from npuscope.trace.footprint import FOOTPRINTS
+from npuscope.trace.names import _assigned
 from npuscope.trace.recorder import Batch, Recorder
 from npuscope.trace.schema import ACCESS_COLUMNS, OPCODES, Buffer, CoreInfo, CoreType, Launch, Role, Space
 
@@ -114,3 +124,45 @@ def cube() -> Device:
 def make_device() -> type[Device]:
     """For tests that need another chip or several cores."""
     return Device
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a script did under the memory check."""
+
+    code: int
+    findings: list[Finding]
+    launches: int
+
+    @property
+    def kinds(self) -> list[str]:
+        """Class ids of the findings, in order."""
+        return [finding.kind for finding in self.findings]
+
+
+KERNEL_SCRIPT = """\
+import numpy as np
+import asc
+import asc.lib.runtime as rt
+import asc.runtime.config as config
+config.set_platform(config.Backend.Model)
+"""
+
+
+@pytest.fixture
+def sanitize(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Checked]:
+    """Run program text (the usual pyasc imports come first) under the memory check, in this process."""
+    pytest.importorskip("asc")
+
+    def run(text: str, *arguments: str, chip: str | None = None) -> Checked:
+        monkeypatch.setattr(sys, "argv", list(sys.argv))
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        script = tmp_path / "kernel.py"
+        script.write_text(KERNEL_SCRIPT + textwrap.dedent(text))
+        linecache.checkcache(str(script))
+        _assigned.cache_clear()
+        check = MemoryCheck()
+        code, _ = run_in_session((check.check,), chip, str(script), arguments, False)
+        return Checked(code, check.findings, check.launches)
+
+    return run

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from npuscope.errors import UserError
+from npuscope.frontends import extra_for
 
 
 def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -> int:
@@ -33,7 +34,7 @@ def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -
     except UserError:
         raise
     except BaseException as error:
-        found = _user_error(error)
+        found = _user_error(error) or _missing_dsl(error)
         if found is not None:
             raise found from None
         show_traceback(error)
@@ -58,6 +59,16 @@ def _user_error(error: BaseException | None) -> UserError | None:
             return error
         error = error.__cause__
     return None
+
+
+def _missing_dsl(error: BaseException) -> UserError | None:
+    """What to install when the script imports a DSL that is not there."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    extra = extra_for(error.name)
+    return UserError(f"the script imports {error.name}, which is not installed: pip install 'npuscope[{extra}]'") if (
+        extra
+    ) else None
 
 
 def show_traceback(error: BaseException) -> None:

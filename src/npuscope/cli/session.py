@@ -37,7 +37,10 @@ def run_in_session(
     Raises UserError for a missing script, an unknown chip or something unsupported in a kernel.
     """
     session = Session(
-        Recorder(consumers=list(consumers)), load_chip(chip) if chip else None, print_line=lambda line: print(line)
+        Recorder(consumers=list(consumers)),
+        load_chip(chip) if chip else None,
+        print_line=print,
+        notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),
     )
     install_all(session)
     code = run_script(script, arguments, as_module)

@@ -1,7 +1,8 @@
 """One module a DSL: how its launches are caught, how its arguments bind, how its IR is obtained.
 
-A module with a function ``install(session)`` and a name ``NAME`` is a front end; :func:`install_all` finds them by
-listing this folder. Their DSL packages are optional and imported when hooked.
+A module with a function ``install(session)``, a name ``NAME`` and the ``PACKAGE`` that scripts import is a front end;
+:func:`install_all` finds them by listing this folder. DSL packages are optional: a front end acts when a script
+imports its package.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from typing import Any
 def front_ends() -> list[Any]:
     """The modules of this folder that are front ends."""
     modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    return [module for module in modules if hasattr(module, "install") and hasattr(module, "NAME")]
+    return [module for module in modules if hasattr(module, "install") and hasattr(module, "PACKAGE")]
 
 
-def install_all(session: Any) -> list[str]:
-    """Hook every front end whose DSL is installed; returns their names."""
-    names = []
+def install_all(session: Any) -> None:
+    """Hook every front end into this process."""
+    from npuscope.frontends.torch_npu import alias_npu
+
+    alias_npu(session.notice)
     for module in front_ends():
-        if module.available():
-            module.install(session)
-            names.append(module.NAME)
-    return names
+        module.install(session)
+
+
+def extra_for(package: str) -> str | None:
+    """The name of the optional extra that installs the DSL which scripts import as `package`."""
+    return next((module.NAME for module in front_ends() if module.PACKAGE == package), None)

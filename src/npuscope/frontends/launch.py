@@ -24,13 +24,16 @@ DEFAULT_CHIP = "Ascend910B1"
 class Session:
     """What the launches of one run share: the chip that was asked for, the recorder, where kernels print.
 
-    `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints.
+    `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints,
+    `notice` what the user should know of how the run differs from one on a card.
     """
 
     recorder: Recorder = field(default_factory=Recorder)
     chip: Chip | None = None
     print_line: Callable[[str], None] = lambda line: None
+    notice: Callable[[str], None] = lambda line: None
     launches: int = 0
+    noticed: set[str] = field(default_factory=set)
 
     def chip_for(self, name: str | None) -> Chip:
         """The chip of a launch whose script names `name`."""
@@ -59,9 +62,8 @@ def array_of(value: Any, name: str) -> Array:
                 f"argument {name} is not contiguous (shape {value.shape}, strides {value.strides} bytes): "
                 f"pass np.ascontiguousarray({name})"
             )
-        return Array(value.reshape(-1).view(np.uint8), value.dtype, value.shape, value) if value.size else Array(
-            np.empty(0, np.uint8), value.dtype, value.shape, value
-        )
+        data = value.reshape(-1).view(np.uint8) if value.size else np.empty(0, np.uint8)
+        return Array(data, value.dtype, value.shape, value)
     if hasattr(value, "data_ptr"):
         if not value.is_contiguous():
             raise UserError(
@@ -109,6 +111,7 @@ CORES = {
 def launch(session: Session, request: LaunchRequest) -> None:
     """Run a kernel; its outputs land in the user's arrays. Raises npu.machine.Deadlock when it can never finish."""
     chip = session.chip_for(request.chip_name)
+    prepared = [(name, array_of(value, name) if is_array(value) else value) for name, value in request.arguments]
     memory = GlobalMemory()
     infos: tuple[CoreInfo, ...] = CORES[request.cores](request.blocks) if request.blocks <= chip.max_blocks else ()
     record = Launch(
@@ -131,25 +134,57 @@ def launch(session: Session, request: LaunchRequest) -> None:
             facts = {"blocks": request.blocks, "limit": chip.max_blocks}
             recorder.add_fault(Fault("launch_too_large", -1, -1, 0, facts))
             return
+        _notice_waves(session, request, chip)
         machine = Machine(chip, recorder, memory)
         machine.build(infos)
-        machine.run(request.program.entry, tuple(bind(memory, recorder, *pair) for pair in request.arguments))
+        arguments = tuple(bind(memory, recorder, *pair) for pair in prepared)
+        try:
+            machine.run(request.program.entry, arguments)
+        except UserError as error:
+            raise _at_user_line(error, request.program) from None
         for line in machine.output:
             session.print_line(line)
     finally:
         recorder.end()
 
 
+def _at_user_line(error: UserError, program: Program) -> UserError:
+    """The error with the line of the kernel that was running; the generated code has the user's lines."""
+    trace = error.__traceback__
+    line = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == program.code.co_filename:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return type(error)(f"{program.code.co_filename}:{line}: {error}", exit_code=error.exit_code) if line else error
+
+
+def _notice_waves(session: Session, request: LaunchRequest, chip: Chip) -> None:
+    """Say once per kernel that its blocks do not all run at the same time on the real chip."""
+    cores = chip.cores.aiv if request.cores == "vector" else chip.cores.aic
+    name = request.program.name
+    if request.blocks > cores and name not in session.noticed:
+        session.noticed.add(name)
+        session.notice(f"{name} has {request.blocks} blocks, {chip.name} has {cores} cores: they run in waves")
+
+
+def is_array(value: Any) -> bool:
+    """Whether an argument is an array, and so a pointer for the kernel."""
+    return isinstance(value, np.ndarray) or hasattr(value, "data_ptr")
+
+
 def bind(memory: GlobalMemory, recorder: Recorder, name: str, value: Any) -> Any:
     """An argument as the kernel receives it: numbers and records as they are, arrays as pointers."""
-    if isinstance(value, (bool, int, float)) or not (isinstance(value, np.ndarray) or hasattr(value, "data_ptr")):
+    if not isinstance(value, Array):
         return int(value) if isinstance(value, bool) else value
-    array = array_of(value, name)
-    region = memory.map(array.data, array.owner)
+    region = memory.map(value.data, value.owner)
     number = recorder.add_buffer(
-        Buffer(Space.GM, -1, region.base, array.data.size, "argument", name, array.dtype.name, array.shape)
+        Buffer(
+            Space.GM, -1, region.base, value.data.size, "argument", name, value.dtype.name, value.shape,
+            writeable=value.data.flags.writeable,
+        )
     )
-    return Pointer(region, region.base, array.dtype, number)
+    return Pointer(region, region.base, value.dtype, number)
 
 
 def describe(value: Any) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
-import importlib.util
+import inspect
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +22,10 @@ import numpy as np
 
 from npuscope.ascendc.params import Record
 from npuscope.errors import UserError
+from npuscope.frontends.imports import after_import
 from npuscope.frontends.launch import LaunchRequest, Session, launch
 from npuscope.frontends.pyasc_host import host_module
 from npuscope.frontends.pyasc_runtime import Runtime
-from npuscope.mlir.location import Frame
 from npuscope.mlir.program import Program, lower
 from npuscope.trace.schema import SourceFrame
 
@@ -31,11 +33,8 @@ SUPPORTED = ((1, 1), (1, 2))
 """pyasc versions at least the first and below the second."""
 
 NAME = "pyasc"
-
-
-def available() -> bool:
-    """Whether pyasc is installed."""
-    return importlib.util.find_spec("asc") is not None and _version() is not None
+PACKAGE = "asc"
+"""What a script imports to use this DSL."""
 
 
 def _version() -> str | None:
@@ -64,42 +63,23 @@ class Compiled:
     explicit: list[bool]  # per kernel parameter: does the user pass it
 
 
-class CallSites:
-    """Which line calls which `asc.jit` helper, so that an inlined operation gets its call stack back."""
-
-    def __init__(self) -> None:
-        self.bodies: dict[tuple[str, str], range] = {}  # (file, function) -> its lines
-        self.calls: dict[tuple[str, str], set[Frame]] = {}
-
-    def callers(self, frame: Frame) -> tuple[Frame, ...]:
-        """The chain of calls that leads to `frame`, innermost first; it ends where a helper has several callers."""
-        chain: list[Frame] = []
-        seen = {frame}
-        while True:
-            key = self._function_of(frame)
-            sites = self.calls.get(key, set()) if key else set()
-            if len(sites) != 1:
-                return tuple(chain)
-            frame = next(iter(sites))
-            if frame in seen:
-                return tuple(chain)
-            seen.add(frame)
-            chain.append(frame)
-
-    def _function_of(self, frame: Frame) -> tuple[str, str] | None:
-        for key, lines in self.bodies.items():
-            if key[0] == frame.file and frame.line in lines:
-                return key
-        return None
+DTYPES = frozenset(
+    "int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+)
+"""Element types that pyasc 1.1 can pass to a kernel."""
 
 
 def install(session: Session) -> None:
     """Make every later pyasc launch of this process run on the simulated device of `session`.
 
-    Must run before the user's script imports pyasc's runtime. Raises UserError for an unsupported version.
+    Nothing happens until the script imports pyasc; an unsupported version is a UserError at that line.
     """
+    after_import(PACKAGE, lambda package: _hook(session))
+
+
+def _hook(session: Session) -> None:
     check_version()
-    import asc  # noqa: F401
+    from asc.codegen.function import Function
     from asc.lib.host import loader
     from asc.lib.runtime import state
     from asc.runtime.jit import JITFunction
@@ -109,6 +89,7 @@ def install(session: Session) -> None:
     JITFunction.launcher = hooks.launcher
     JITFunction._cache_kernel = hooks.cache_kernel
     JITFunction.codegen = hooks.visitor()
+    Function.get_location = staticmethod(_location)
 
     def load_lib() -> None:
         state.lib = Runtime(lambda: session.chip_for(state.soc_verison.value))
@@ -118,13 +99,22 @@ def install(session: Session) -> None:
     loader.Loader.module = host_module(session.chip_for(None))
 
 
+def _location(function: Any) -> Any:
+    """Where a kernel's source starts, such that its ``def`` is line 1 whatever decorators stand above it."""
+    from asc.codegen.function import FunctionLocation
+
+    code = function.__code__
+    lines, first = inspect.getsourcelines(function)
+    above = next((index for index, text in enumerate(lines) if re.match(r"\s*def\s", text)), 1)
+    return FunctionLocation(code.co_filename, first + above - 1)
+
+
 class _Hooks:
     """The replacements, sharing one session."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.package = os.path.dirname(os.path.abspath(sys.modules["asc"].__file__ or ""))
-        self.sites = CallSites()
         hooks = self
 
         class Compiler:
@@ -166,28 +156,26 @@ class _Hooks:
         return os.path.abspath(file).startswith(self.package + os.sep)
 
     def visitor(self) -> type:
-        """pyasc's code generator, noting call sites and the right first line of a decorated function."""
+        """pyasc's code generator, giving calls of helpers the line that they stand on."""
         from asc.codegen import function_visitor
+        from asc.language.core.utils import global_builder
 
-        sites = self.sites
-        base = function_visitor.FunctionVisitor
+        base = getattr(function_visitor.FunctionVisitor, "stock", function_visitor.FunctionVisitor)
 
         class Visitor(base):  # type: ignore[misc, valid-type]
-            def call_jit_function(self, function: Any, args: Any, kwargs: Any) -> Any:
-                line = getattr(self, "_line", 0)
-                caller = Frame(self.location.filename, line, 0, self.src and None)
-                file = function.location.filename
-                length = function.node.end_lineno or 1
-                first = function.location.line_offset + 1
-                key = (file, function.node.name)
-                sites.bodies[key] = range(first, first + length)
-                sites.calls.setdefault(key, set()).add(caller)
-                return super().call_jit_function(function, args, kwargs)
+            stock = base  # a later session replaces this class, it does not wrap it
 
             def visit(self, node: Any) -> Any:
                 if hasattr(node, "lineno"):
-                    self._line = self.location.line_offset + node.lineno
+                    self.position = (self.location.line_offset + node.lineno, node.col_offset)
                 return super().visit(node)
+
+            @contextmanager
+            def visit_region(self) -> Iterator[Any]:
+                """Generating a helper leaves the builder elsewhere; the call that follows belongs to this line."""
+                with super().visit_region() as region:
+                    yield region
+                global_builder.get_ir_builder().set_loc(self.location.filename, *self.position)
 
         function_visitor.FunctionVisitor = Visitor  # nested helpers name the class through the module
         return Visitor
@@ -198,7 +186,7 @@ class _Hooks:
         """The lowered kernel for these argument types and constants, from memory when it was lowered before."""
         from asc.codegen.specialization import Specialization
 
-        types = {name: function.get_arg_type(value) for name, value in runtime_arguments.items()}
+        types = {name: _argument_type(function, name, value) for name, value in runtime_arguments.items()}
         self._names = tuple(runtime_arguments)
         self._constants = {name: str(getattr(value, "value", value)) for name, value in constexprs.items()}
         key = (id(function), function._gen_cache_factors(types, constexprs, codegen, options))
@@ -226,7 +214,7 @@ class _Hooks:
             stock.run_passes(module)
         # An argument makes the module invalid, and an invalid module prints in generic form (frontends.md 1).
         module.get_body().add_argument(ir.Builder(module.get_context()).get_i32_type())
-        program = lower(str(module), self.is_library, self.session.recorder.add_site, self.sites.callers)
+        program = lower(str(module), self.is_library, self.session.recorder.add_site)
         kinds = re.findall(r"kernel_arg<?\s*(\w+)", program.entry_attributes.get("arg_attrs", ""))
         explicit = [kind != "ffts_addr" for kind in kinds] or [True] * len(program.parameter_types)
         shown = {"auto_sync": str(options.auto_sync), "kernel_type": getattr(options.kernel_type, "name", "AIV_ONLY")}
@@ -269,6 +257,19 @@ class _Hooks:
                 return SourceFrame(file, frame.f_lineno, 0, frame.f_code.co_name)
             frame = frame.f_back  # type: ignore[assignment]
         return None
+
+
+def _argument_type(function: Any, name: str, value: Any) -> Any:
+    """pyasc's type for an argument. Raises UserError for one that pyasc cannot pass."""
+    what = f"argument {name} of {function.fn.__name__}"
+    try:
+        found = function.get_arg_type(value)
+    except TypeError as error:
+        raise UserError(f"{what}: {error}") from None
+    dtype = getattr(found, "dtype", None)
+    if dtype is not None and dtype.name not in DTYPES:
+        raise UserError(f"{what}: pyasc has no dtype {dtype.name}; it takes {', '.join(sorted(DTYPES))}")
+    return found
 
 
 def core_kind(kernel_type: str) -> str:

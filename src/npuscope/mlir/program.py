@@ -16,8 +16,6 @@ from npuscope.trace.schema import Site, SourceFrame
 
 AddSite = Callable[[Site], int]
 IsLibrary = Callable[[str], bool]
-Callers = Callable[[Frame], tuple[Frame, ...]]
-"""The calls that lead to a frame, innermost first, for IR that lost them when a helper was inlined."""
 
 
 @dataclass(slots=True)
@@ -41,8 +39,7 @@ class Writer:
     Dialect files call :meth:`emit`, :meth:`use`, :meth:`define`, :meth:`constant`, :meth:`site` and :meth:`body`.
     """
 
-    def __init__(self, is_library: IsLibrary, add_site: AddSite, callers: Callers = lambda frame: ()) -> None:
-        self.callers = callers
+    def __init__(self, is_library: IsLibrary, add_site: AddSite) -> None:
         self.is_library = is_library
         self.add_site = add_site
         self.lines: list[str] = []
@@ -143,9 +140,8 @@ class Writer:
         return known
 
     def _stack(self, op: Op) -> tuple[Frame, ...]:
-        """The user's frames of an operation, innermost first, with the calls that inlining dropped."""
-        frames = user_frames(op.location, self.is_library)
-        return frames + self.callers(frames[-1]) if frames else ()
+        """The user's frames of an operation, innermost first."""
+        return user_frames(op.location, self.is_library)
 
     def _line_frame(self) -> Frame | None:
         """The frame in the kernel's own file: its innermost line there (callers of helpers in other files)."""
@@ -157,9 +153,7 @@ class Writer:
         return None
 
 
-def lower(
-    text: str, is_library: IsLibrary, add_site: AddSite, callers: Callers = lambda frame: ()
-) -> Program:
+def lower(text: str, is_library: IsLibrary, add_site: AddSite) -> Program:
     """Lower generic MLIR `text` holding one kernel (a public `func.func`) and its helper functions.
 
     Raises MlirSyntaxError for text that is no generic MLIR and Unsupported for an operation without a lowering.
@@ -168,7 +162,7 @@ def lower(
     inherit_locations(module, is_library)
     functions = [op for op in module.regions[0].blocks[0].operations if op.name == "func.func" and op.regions[0].blocks]
     kernel = next((op for op in functions if op.has("ascendc.global")), functions[-1])
-    writer = Writer(is_library, add_site, callers)
+    writer = Writer(is_library, add_site)
     frames = user_frames(kernel.location, is_library)
     writer.kernel_file = frames[0].file if frames else None
     for function in functions:

@@ -12,13 +12,15 @@ NEVER = np.iinfo(np.int64).max
 
 
 class BufferTable:
-    """Bounds of every buffer of the current launch: `base`, `end` (clipped to the memory), `space`, `freed` row."""
+    """Bounds of every buffer of the current launch: `base`, `end` (clipped to the memory), `space`, the row at which it was
+    `freed`, and whether it is `frozen` (read-only)."""
 
     def __init__(self) -> None:
         self.base = np.empty(0, np.int64)
         self.end = np.empty(0, np.int64)
         self.space = np.empty(0, np.int64)
         self.freed = np.empty(0, np.int64)
+        self.frozen = np.empty(0, np.bool_)
 
     def grow(self, batch: Batch) -> None:
         """Take in the buffers that are new since the last batch, and the frees of this one."""
@@ -33,6 +35,7 @@ class BufferTable:
             self.end = np.concatenate([self.end, np.minimum(rows[:, 1], capacity[rows[:, 2]])])
             self.space = np.concatenate([self.space, rows[:, 2]])
             self.freed = np.concatenate([self.freed, np.full(len(fresh), NEVER)])
+            self.frozen = np.concatenate([self.frozen, [not item.writeable for item in fresh]])
         rows_freed = np.flatnonzero(batch.column("opcode") == OPCODES.number("que_free"))
         owners = batch.column("a")[rows_freed]
         real = owners >= 0

@@ -72,12 +72,15 @@ class MemoryCheck:
         touched = low < high
         outside = touched & ((address + low < table.base[buffer]) | (address + high > table.end[buffer]))
         stale = touched & (instruction > table.freed[buffer])
+        frozen = touched & table.frozen[buffer] & (role != Role.READ)
         opcode = batch.column("opcode")[instruction - batch.first]
         skewed = touched & self._misaligned(batch, opcode, role, buffer, address, footprint)
         for row in np.flatnonzero(outside):
             self._illegal(batch, int(row))
         for row in np.flatnonzero(stale):
             self._freed(batch, int(row))
+        for row in np.flatnonzero(frozen):
+            self._frozen(batch, int(row))
         for row in np.flatnonzero(skewed):
             self._skewed(batch, int(row))
 
@@ -160,6 +163,17 @@ class MemoryCheck:
             size=view.touched_bytes(),
         )
         self.collector.add(("freed", *view.key()), finding)
+
+    def _frozen(self, batch: Batch, row: int) -> None:
+        view = RowView(batch, row)
+        finding = view.finding(
+            "write-to-read-only",
+            Severity.ERROR,
+            f"{view.buffer.name} is read-only on the host; nothing was written",
+            "Pass a writeable array (array.copy()), or do not write to it.",
+            size=view.touched_bytes(),
+        )
+        self.collector.add(("frozen", *view.key()), finding)
 
     def _skewed(self, batch: Batch, row: int) -> None:
         view = RowView(batch, row)

@@ -222,12 +222,12 @@ def _launch(plain: dict[str, Any]) -> Launch:
 
 def _buffer_json(buffer: Buffer) -> list[Any]:
     return [int(buffer.space), buffer.core, buffer.base, buffer.size, buffer.kind, buffer.name, buffer.dtype,
-            list(buffer.shape), buffer.site, buffer.generation]
+            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable]
 
 
 def _buffer(plain: list[Any]) -> Buffer:
-    space, core, base, size, kind, name, dtype, shape, site, generation = plain
-    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), site, generation)
+    space, core, base, size, kind, name, dtype, shape, *rest = plain
+    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), *rest)
 
 
 def _fault_json(fault: Fault) -> dict[str, Any]:

@@ -113,6 +113,7 @@ class Buffer:
     shape: tuple[int, ...] = ()
     site: int = NO_SITE
     generation: int = 0
+    writeable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,255 @@
+"""The memory rows of the scenario catalogue (sanitizer.md 6.1) and bug corpus, as pyasc kernels with clean twins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Sanitize = Callable[..., Any]
+
+COPY_IN = """
+@asc.jit
+def kernel(x: asc.GlobalAddress, n: asc.ConstExpr[int], size: asc.ConstExpr[int], at: asc.ConstExpr[int]):
+    x_gm = asc.GlobalTensor()
+    x_gm.set_global_buffer(x)
+    local = asc.LocalTensor(x.dtype, asc.TPosition.VECIN, at, size)
+    asc.data_copy(local, x_gm, n)
+
+kernel[1](np.zeros({length}, np.float32), {n}, {size}, {at})
+"""
+
+
+def line_of(finding: Any) -> str:
+    """The source line that a finding names."""
+    import linecache
+
+    frames = finding.access.frames if finding.access is not None else finding.frames
+    return linecache.getline(frames[0].file, frames[0].line).strip()
+
+
+class TestOutside:
+    def test_m01_copy_larger_than_the_local_tensor(self, sanitize: Sanitize) -> None:
+        """M01: 64 floats receive 256: 768 bytes too many."""
+        found = sanitize(COPY_IN.format(length=256, n=256, size=64, at=0)).findings
+        (finding,) = found
+        assert (finding.kind, finding.size, finding.element) == ("illegal-write", 768, 64)
+        assert (finding.owner.name, finding.owner.space, finding.access.pipe) == ("local", "UB", "MTE2")
+        assert line_of(finding) == "asc.data_copy(local, x_gm, n)"
+        assert "192" in finding.advice
+
+    def test_m01_clean_twin(self, sanitize: Sanitize) -> None:
+        """The same copy into a tensor that holds it."""
+        assert sanitize(COPY_IN.format(length=256, n=256, size=256, at=0)).findings == []
+
+    def test_m03_last_tile_past_the_array(self, sanitize: Sanitize) -> None:
+        """M03 (as a read): the argument's array ends before the copy does."""
+        (finding,) = sanitize(COPY_IN.format(length=200, n=256, size=256, at=0)).findings
+        assert (finding.kind, finding.size, finding.element) == ("illegal-read", 224, 200)
+        assert (finding.owner.name, finding.owner.space) == ("x", "GM")
+
+    def test_overrun_names_the_neighbour(self, sanitize: Sanitize) -> None:
+        """An overrun inside the chip's capacity is found, and the buffer it lands in is named."""
+        (finding,) = sanitize(
+            """
+            @asc.jit
+            def kernel(x: asc.GlobalAddress):
+                x_gm = asc.GlobalTensor()
+                x_gm.set_global_buffer(x)
+                first = asc.LocalTensor(x.dtype, asc.TPosition.VECIN, 0, 64)
+                second = asc.LocalTensor(x.dtype, asc.TPosition.VECIN, 256, 64)
+                asc.data_copy(second, x_gm, 64)
+                asc.data_copy(first, x_gm, 72)
+
+            kernel[1](np.zeros(128, np.float32))
+            """
+        ).findings
+        assert (finding.kind, finding.size) == ("illegal-write", 32)
+        assert any("second" in note for note in finding.notes)
+
+    def test_m02_repeat_stride_reads_past_the_tensor(self, sanitize: Sanitize) -> None:
+        """M02: repeat stride 9 walks one block further with every repeat."""
+        text = """
+            @asc.jit
+            def kernel(stride: asc.ConstExpr[int]):
+                a = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 1024)
+                b = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 4096, 1024)
+                c = asc.LocalTensor(asc.float32, asc.TPosition.VECOUT, 8192, 1024)
+                params = asc.BinaryRepeatParams(1, 1, 1, 8, stride, 8)
+                asc.add(c, a, b, mask=64, repeat_times=16, repeat_params=params)
+
+            kernel[1]({stride})
+            """
+        (finding,) = sanitize(text.format(stride=9)).findings
+        assert (finding.kind, finding.owner.name) == ("illegal-read", "a")
+        # repeat r reads bytes 288 r .. 288 r + 255; what lies beyond byte 4096 is read in error
+        assert finding.size == sum(byte >= 4096 for r in range(16) for byte in range(288 * r, 288 * r + 256))
+        assert sanitize(text.format(stride=8)).findings == []
+
+    def test_many_cores_are_one_finding(self, sanitize: Sanitize) -> None:
+        """The same line on every core is reported once, with the count and the cores."""
+        checked = sanitize(COPY_IN.replace("kernel[1]", "kernel[4]").format(length=256, n=256, size=64, at=0))
+        (finding,) = checked.findings
+        assert (finding.count, finding.cores) == (4, ("AIV 0", "AIV 1", "AIV 2", "AIV 3"))
+
+    def test_read_only_array_keeps_its_content(self, sanitize: Sanitize) -> None:
+        """A write to an array that numpy holds read-only is dropped and reported."""
+        checked = sanitize(
+            """
+            @asc.jit
+            def kernel(x: asc.GlobalAddress):
+                x_gm = asc.GlobalTensor()
+                x_gm.set_global_buffer(x)
+                local = asc.LocalTensor(x.dtype, asc.TPosition.VECOUT, 0, 64)
+                asc.data_copy(x_gm, local, 64)
+
+            x = np.ones(64, np.float32)
+            x.flags.writeable = False
+            kernel[1](x)
+            assert (x == 1).all()
+            """
+        )
+        assert checked.code == 0
+        assert checked.kinds == ["write-to-read-only"]
+
+
+class TestMisaligned:
+    @pytest.mark.parametrize(("at", "kinds"), [(4, ["misaligned"]), (32, [])])
+    def test_m12_and_a01_local_tensor(self, sanitize: Sanitize, at: int, kinds: list[str]) -> None:
+        """M12 and A01: a UB operand must start on 32 bytes."""
+        checked = sanitize(COPY_IN.format(length=64, n=64, size=64, at=at))
+        assert checked.kinds == kinds
+        for finding in checked.findings:
+            assert "32" in finding.advice
+
+    def test_a01_offset_and_its_clean_twins(self, sanitize: Sanitize) -> None:
+        """A01: offset 1 element is 4 bytes; offset 8 and an odd GM address are fine."""
+        text = """
+            @asc.jit
+            def kernel(x: asc.GlobalAddress, ub: asc.ConstExpr[int], gm: asc.ConstExpr[int]):
+                x_gm = asc.GlobalTensor()
+                x_gm.set_global_buffer(x)
+                local = asc.LocalTensor(x.dtype, asc.TPosition.VECIN, 0, 256)
+                asc.data_copy(local[ub:], x_gm[gm:], 64)
+
+            kernel[1](np.zeros(256, np.float32), {ub}, {gm})
+            """
+        (finding,) = sanitize(text.format(ub=1, gm=0)).findings
+        assert (finding.kind, finding.element) == ("misaligned", 1)
+        assert "byte 4" in finding.summary
+        assert sanitize(text.format(ub=8, gm=0)).findings == []
+        assert sanitize(text.format(ub=0, gm=3)).findings == []
+
+
+QUEUE = """
+@asc.jit
+def kernel(x: asc.GlobalAddress, z: asc.GlobalAddress):
+    x_gm = asc.GlobalTensor()
+    z_gm = asc.GlobalTensor()
+    x_gm.set_global_buffer(x)
+    z_gm.set_global_buffer(z)
+    pipe = asc.TPipe()
+    que_in = asc.TQue(asc.TPosition.VECIN, 1)
+    que_out = asc.TQue(asc.TPosition.VECOUT, 1)
+    pipe.init_buffer(que_in, {number}, {nbytes})
+    pipe.init_buffer(que_out, {number}, {nbytes})
+    a = que_in.alloc_tensor(x.dtype)
+    asc.data_copy(a, x_gm, 64)
+    {enque}
+    b = que_in.deque(x.dtype)
+    c = que_out.alloc_tensor(x.dtype)
+    {early}
+    asc.add(c, b, b, 64)
+    {late}
+    que_out.enque(c)
+    d = que_out.deque(x.dtype)
+    asc.data_copy(z_gm, d, 64)
+    que_out.free_tensor(d)
+
+kernel[1](np.ones(64, np.float32), np.zeros(64, np.float32))
+"""
+GOOD = {"number": 1, "nbytes": 256, "enque": "que_in.enque(a)", "early": "asc.pipe_barrier(asc.PipeID.PIPE_ALL)",
+        "late": "que_in.free_tensor(b)"}
+
+
+class TestQueues:
+    def test_clean(self, sanitize: Sanitize) -> None:
+        """The kernel as it should be."""
+        assert sanitize(QUEUE.format(**GOOD)).findings == []
+
+    def test_m31_use_after_free(self, sanitize: Sanitize) -> None:
+        """M31: the tensor is freed before its last use."""
+        early = {"early": "que_in.free_tensor(b)", "late": "asc.pipe_barrier(asc.PipeID.PIPE_ALL)"}
+        (finding,) = sanitize(QUEUE.format(**{**GOOD, **early})).findings
+        assert finding.kind == "use-after-free"
+        assert line_of(finding) == "asc.add(c, b, b, 64)"
+
+    def test_m31_deque_from_empty_queue(self, sanitize: Sanitize) -> None:
+        """M31: nothing was enqueued."""
+        kinds = sanitize(QUEUE.format(**{**GOOD, "enque": "asc.pipe_barrier(asc.PipeID.PIPE_ALL)"})).kinds
+        assert kinds[0] == "queue-state"
+
+    def test_double_free(self, sanitize: Sanitize) -> None:
+        """The second free_tensor of one tensor."""
+        found = sanitize(QUEUE.format(**{**GOOD, "late": "que_in.free_tensor(b); que_in.free_tensor(b)"})).findings
+        assert [finding.kind for finding in found] == ["queue-state"]
+        assert "free already" in found[0].summary
+
+    def test_no_idle_buffer(self, sanitize: Sanitize) -> None:
+        """A second alloc_tensor on a queue of one buffer would hang."""
+        found = sanitize(QUEUE.format(**{**GOOD, "early": "e = que_in.alloc_tensor(x.dtype)"})).findings
+        assert found[0].kind == "queue-state"
+        assert "hang" in found[0].summary
+
+    def test_m33_and_a05_over_capacity(self, sanitize: Sanitize) -> None:
+        """M33, A05: two queues of two buffers of 48000 floats do not fit in 192 KB; the numbers and buffers are named."""
+        found = sanitize(QUEUE.format(**{**GOOD, "number": 2, "nbytes": 48000 * 4})).findings
+        assert {finding.kind for finding in found} == {"over-capacity"}
+        worst = found[-1]
+        assert worst.facts["required"] == 2 * 2 * 48000 * 4
+        assert worst.facts["available"] == 196608
+        assert "que_in 2 x 192000" in worst.summary
+        assert "que_out 2 x 192000" in worst.summary
+
+
+def test_a04_tensor_laid_past_the_capacity(sanitize: Sanitize) -> None:
+    """A04: 4 KB at offset 196352 of a UB of 192 KB."""
+    (finding,) = sanitize(COPY_IN.format(length=1024, n=1024, size=1024, at=196352)).findings
+    assert (finding.kind, finding.size) == ("illegal-write", 4096 - 256)
+    assert any("196608" in note for note in finding.notes)
+
+
+def test_a07_grid_too_large(sanitize: Sanitize) -> None:
+    """A07: 384 x 196 blocks are more than 65535."""
+    checked = sanitize(COPY_IN.replace("kernel[1]", "kernel[384 * 196]").format(length=64, n=64, size=64, at=0))
+    (finding,) = checked.findings
+    assert finding.kind == "launch-too-large"
+    assert "75264" in finding.summary
+    assert "65535" in finding.summary
+
+
+def test_helper_functions_show_their_caller(sanitize: Sanitize) -> None:
+    """A finding inside an inlined asc.jit helper has the helper's line first, then the call."""
+    (finding,) = sanitize(
+        """
+        @asc.jit
+        def load(local: asc.LocalTensor, x_gm: asc.GlobalTensor):
+            asc.data_copy(local, x_gm, 256)
+
+        @asc.jit(
+            always_compile=True,
+        )
+        def kernel(x: asc.GlobalAddress):
+            x_gm = asc.GlobalTensor()
+            x_gm.set_global_buffer(x)
+            local = asc.LocalTensor(x.dtype, asc.TPosition.VECIN, 0, 64)
+            load(local, x_gm)
+
+        kernel[1](np.zeros(256, np.float32))
+        """
+    ).findings
+    import linecache
+
+    lines = [linecache.getline(frame.file, frame.line).strip() for frame in finding.access.frames]
+    assert lines == ["asc.data_copy(local, x_gm, 256)", "load(local, x_gm)"]
