@@ -121,7 +121,7 @@ class TestMisaligned:
         checked = sanitize(COPY_IN.format(length=64, n=64, size=64, at=at))
         assert checked.kinds == kinds
         for finding in checked.findings:
-            assert "32" in finding.advice
+            assert finding.advice == "local itself was laid at byte 4: lay it at a multiple of 32."
 
     def test_a01_offset_and_its_clean_twins(self, sanitize: Sanitize) -> None:
         """A01: offset 1 element is 4 bytes; offset 8 and an odd GM address are fine."""
@@ -138,6 +138,7 @@ class TestMisaligned:
         (finding,) = sanitize(text.format(ub=1, gm=0)).findings
         assert (finding.kind, finding.element) == ("misaligned", 1)
         assert "byte 4" in finding.summary
+        assert "a multiple of 8 float32 elements (it is 1 now)" in finding.advice
         assert sanitize(text.format(ub=8, gm=0)).findings == []
         assert sanitize(text.format(ub=0, gm=3)).findings == []
 

@@ -22,6 +22,9 @@ class Entry:
     * `attributes`: keyword-only parameters, filled from the operation's attributes (``cmp_mode`` from ``cmpMode``).
       The names ``result_dtype``, ``result_type``, ``operand_types`` and ``result_types`` are filled from its types.
     * `blocking`: the function is a generator that the kernel must ``yield from``.
+    * `polling`: a generator function with the same parameters to use inside while loops, where the kernel may poll
+      memory that another core changes; None where that makes no difference.
+    * `outputs`: operands that the function gives a new value (references in C++); it returns those values.
     """
 
     name: str
@@ -31,13 +34,20 @@ class Entry:
     variadic: frozenset[str]
     attributes: dict[str, Any]
     blocking: bool
+    polling: Callable[..., Any] | None = None
+    outputs: tuple[str, ...] = ()
 
 
 _entries: dict[str, Entry] = {}
 
 
-def operation(*names: str, variadic: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Register the decorated function for the operations called `names`."""
+def operation(
+    *names: str,
+    variadic: tuple[str, ...] = (),
+    polling: Callable[..., Any] | None = None,
+    outputs: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """Register the decorated function for the operations called `names`; see Entry for the rest."""
 
     def register(function: F) -> F:
         positional: list[str] = []
@@ -61,6 +71,8 @@ def operation(*names: str, variadic: tuple[str, ...] = ()) -> Callable[[F], F]:
                 frozenset(variadic),
                 attributes,
                 inspect.isgeneratorfunction(function),
+                polling,
+                outputs,
             )
         return function
 

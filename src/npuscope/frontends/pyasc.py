@@ -96,6 +96,7 @@ def _hook(session: Session) -> None:
         state.npu_utils = SimpleNamespace()
 
     state.load_lib = load_lib
+    state.lib = None  # a session before this one may have made it
     loader.Loader.module = host_module(session.chip_for(None))
 
 

@@ -47,6 +47,8 @@ class Writer:
         self.globals: dict[str, Any] = {}
         self.loop_depth = 0
         self.while_depth = 0
+        self.address_dtypes: dict[int, Any] = {}  # of values that hold tensor addresses: the tensors' element types
+        self.may_stall = False  # the program waits for event flags itself, so that a pipe may stall (npu.sync)
         self._names: dict[int, str] = {}
         self._constants: dict[int, str] = {}
         self._kept: list[Any] = []  # constants stay alive so that their ids stay theirs
@@ -163,6 +165,7 @@ def lower(text: str, is_library: IsLibrary, add_site: AddSite) -> Program:
     functions = [op for op in module.regions[0].blocks[0].operations if op.name == "func.func" and op.regions[0].blocks]
     kernel = next((op for op in functions if op.has("ascendc.global")), functions[-1])
     writer = Writer(is_library, add_site)
+    writer.may_stall = any(op.name == "ascendc.wait_flag" for op in module.walk())
     frames = user_frames(kernel.location, is_library)
     writer.kernel_file = frames[0].file if frames else None
     for function in functions:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from npuscope.npu.cache import ScalarCache
 from npuscope.npu.layout import Layout
 from npuscope.npu.memory import LazyMemories, Memory
 from npuscope.npu.registers import Registers
-from npuscope.npu.sync import CoreFlags
+from npuscope.npu.sync import (
+    CoreFlags,
+    HardEvent,
+    Held,
+    StalledPipes,
+    event_pipes,
+    issued_to,
+    pipes_of,
+)
 from npuscope.npu.tensor import Tensor
 from npuscope.trace.names import assigned_name
 from npuscope.trace.recorder import BATCH_ROWS, Recorder
@@ -19,6 +29,8 @@ if TYPE_CHECKING:
     from npuscope.npu.machine import Machine
 
 READ, WRITE, ATOMIC = int(Role.READ), int(Role.WRITE), int(Role.ATOMIC)
+S = int(Pipe.S)
+KERNEL_END = OPCODES.number("kernel_end")
 
 
 class Core:
@@ -40,6 +52,12 @@ class Core:
         self.block_count = 0  # what get_block_num returns, set by the machine
         self.library: dict[str, Any] = {}  # state of the framework running on this core (pipes, queues, matmul)
         self._tensors: dict[tuple[int, int, int, int], int] = {}
+        self.pipes = pipes_of(self.is_aic, self.chip.split)
+        self.events = event_pipes(self.pipes)  # (source, target) pipe of each event that this core knows
+        self.event_ids = self.chip.identifiers.event_ids
+        self.stalled = StalledPipes()
+        self.may_put_off = False  # the call in progress is one that `issue` can repeat later
+        self._cache: ScalarCache | None = None
 
     # -- what every instruction calls ---------------------------------------------------------------------------
 
@@ -116,6 +134,8 @@ class Core:
         """Write an operand without a trace row."""
         view = self.out(tensor, layout)
         if view is None:
+            if tensor.memory.space == Space.GM:
+                self.machine.changes += 1
             _store_clipped(tensor, layout, values)
         elif layout.mask is None:
             view[...] = values
@@ -142,6 +162,46 @@ class Core:
     def fault(self, code: str, **facts: object) -> None:
         """Record something the machine could not do; it belongs to the instruction last begun."""
         self.recorder.add_fault(Fault(code, self.row, self.index, self.site, facts))
+
+    # -- stalled pipes, scalar memory, the end -----------------------------------------------------------------
+
+    def issue(self, function: Callable[..., Any], has_result: bool = False) -> Callable[..., Any]:
+        """`function` (called ``function(core, site, ...)``) as this core issues it while pipes are stalled: put off
+        when it belongs to a stalled pipe (see npu.sync)."""
+        return issued_to(self, function, has_result)
+
+    def watch_stalled(self) -> None:
+        """Make `begin` look at stalled pipes, or not any more: called when the first one stalls and the last goes on."""
+        if self.stalled:
+            self.__dict__["begin"] = self._begin_or_put_off
+        else:
+            self.__dict__.pop("begin", None)
+
+    def _begin_or_put_off(self, site: int, pipe: int, *operands: int, **named: int) -> None:
+        if self.may_put_off and self.stalled.holds(pipe):
+            raise Held(pipe)
+        self.may_put_off = False
+        Core.begin(self, site, pipe, *operands, **named)
+
+    @property
+    def cache(self) -> ScalarCache:
+        """The scalar unit's data cache of global memory."""
+        if self._cache is None:
+            caches = self.chip.dcache
+            size = caches.aic if self.is_aic else caches.aiv
+            self._cache = ScalarCache(self, size.bytes, size.line_bytes)
+        return self._cache
+
+    def end(self) -> None:
+        """The kernel has ended on this core: dirty lines of the data cache go to memory (hardware.md 3.5), flags that
+        are still up are reported (they would meet the next kernel, hardware.md 3.2)."""
+        if self._cache is not None:
+            self._cache.clean_all()
+        left = self.flags.raised
+        self.begin(self.site, S, KERNEL_END, len(left), origin=Origin.HARDWARE)
+        for event, number, row in left:
+            self.fault("flag_left_set", event=HardEvent(event).name, id=number, set_row=row)
+        self.memories.release()
 
     # -- buffers -------------------------------------------------------------------------------------------------
 
@@ -185,6 +245,8 @@ def _store_clipped(tensor: Tensor, layout: Layout, values: Any) -> None:
 
 def _gather_clipped(memory: Memory, starts: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """Elements at byte offsets `starts` of `memory`; what lies outside reads as zero."""
+    if _whole_elements(memory, starts, dtype.itemsize):
+        return memory.typed(dtype)[starts // dtype.itemsize]
     places = starts[..., None] + np.arange(dtype.itemsize)
     inside = (places >= 0) & (places < memory.size)
     raw = np.zeros(places.shape, np.uint8)
@@ -192,9 +254,19 @@ def _gather_clipped(memory: Memory, starts: np.ndarray, dtype: np.dtype[Any]) ->
     return raw.view(dtype).reshape(starts.shape)
 
 
+def _whole_elements(memory: Memory, starts: np.ndarray, itemsize: int) -> bool:
+    """Whether byte offsets `starts` all name aligned elements inside the memory, so that indexing can do the work."""
+    if not starts.size or (starts % itemsize).any():
+        return False
+    return int(starts.min()) >= 0 and int(starts.max()) + itemsize <= memory.size
+
+
 def _scatter_clipped(memory: Memory, starts: np.ndarray, dtype: np.dtype[Any], values: np.ndarray) -> None:
     """Write elements at byte offsets `starts`; what lies outside, or in a read-only array, is dropped."""
     if not memory.bytes.flags.writeable:
+        return
+    if _whole_elements(memory, starts, dtype.itemsize):
+        memory.typed(dtype)[starts // dtype.itemsize] = np.asarray(values).reshape(starts.shape)
         return
     raw = np.ascontiguousarray(values, dtype).reshape(-1).view(np.uint8).reshape(*starts.shape, dtype.itemsize)
     places = starts[..., None] + np.arange(dtype.itemsize)

@@ -50,7 +50,7 @@ def borrow(pointer: int, nbytes: int, writeable: bool, owner: Any) -> np.ndarray
     if nbytes == 0:
         return np.empty(0, np.uint8)
     raw = (ctypes.c_uint8 * nbytes).from_address(pointer)
-    data = np.frombuffer(raw, np.uint8)
+    data = np.frombuffer(memoryview(raw), np.uint8)
     data.flags.writeable = writeable
     return data
 

@@ -19,12 +19,19 @@ SPACE_ALIGNMENT = {
 ELEMENT = 0
 """Stands for the width of one element."""
 
+_ELEMENT_WISE = {
+    Role.WRITE: ("vcadd", "vcmax", "vcmin", "reduce_sum", "reduce_max", "reduce_min", "scalar_store"),
+    Role.READ: ("scalar_load",),
+}
+"""Instructions that place single elements."""
+
 EXCEPTIONS: dict[tuple[str, Role, Space], int] = {
     ("mmad", Role.WRITE, Space.L0C): 1024,
-    ("scalar_load", Role.READ, Space.UB): ELEMENT,
-    ("scalar_store", Role.WRITE, Space.UB): ELEMENT,
     ("scalar_load", Role.READ, Space.GM): ELEMENT,
     ("scalar_store", Role.WRITE, Space.GM): ELEMENT,
+    ("vmrgsort4", Role.READ, Space.UB): 8,
+    **{(name, Role.WRITE, Space.UB): 16 for name in ("vcgadd", "vcgmax", "vcgmin")},
+    **{(name, role, Space.UB): ELEMENT for role, names in _ELEMENT_WISE.items() for name in names},
 }
 """(instruction, role, space) -> alignment where it differs from the space's."""
 

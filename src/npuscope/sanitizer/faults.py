@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from npuscope.sanitizer.findings import Finding, Severity, launched
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Fault, Pipe
 
-Facts = dict[str, Any]
+Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,8 +186,7 @@ class MemoryCheck:
             Severity.ERROR,
             f"the {owner.space.name} operand starts at byte {view.address}, "
             f"{view.address % needed} past a multiple of {needed}",
-            f"Start it on {needed} bytes: an offset that is a multiple of {max(needed // width, 1)} "
-            f"{owner.dtype or 'element'} elements (it is {offset // width} now).",
+            _advice_alignment(owner, offset, needed),
             size=view.touched_bytes(),
             element=offset // width,
         )
@@ -255,6 +254,17 @@ class RowView:
             Owner(owner.name, owner.kind, owner.space.name, owner.base, owner.size, owner.dtype, owner.shape, made),
             size, element, 1, launched(launch), launch.frame, notes,
         )
+
+
+def _advice_alignment(owner: Buffer, offset: int, needed: int) -> str:
+    name = owner.name or "the tensor"
+    if owner.base % needed and owner.space is not Space.GM:
+        return f"{name} itself was laid at byte {owner.base}: lay it at a multiple of {needed}."
+    width = _width(owner)
+    return (
+        f"Start it on {needed} bytes: at an offset that is a multiple of {max(needed // width, 1)} "
+        f"{owner.dtype or 'byte'} elements (it is {offset / width:g} now)."
+    )
 
 
 def _advice_outside(view: RowView, owner: Buffer, first_bad: int, end: int) -> str:

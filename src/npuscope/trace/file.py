@@ -232,4 +232,4 @@ def _buffer(plain: list[Any]) -> Buffer:
 
 def _fault_json(fault: Fault) -> dict[str, Any]:
     return {"code": fault.code, "instruction": fault.instruction, "core": fault.core, "site": fault.site,
-            "facts": fault.facts}
+            "facts": dict(fault.facts)}

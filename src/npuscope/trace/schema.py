@@ -14,8 +14,10 @@ Tables (all integers are int64 columns unless said otherwise):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 VERSION = 1
 
@@ -154,7 +156,7 @@ class Fault:
     instruction: int
     core: int
     site: int
-    facts: dict[str, object] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Opcodes:

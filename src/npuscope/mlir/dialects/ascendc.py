@@ -111,6 +111,9 @@ def library_call(writer: Writer, op: Op) -> None:
         if name == "polling":
             arguments.append(f"polling={writer.while_depth > 0}")
             continue
+        if name == "address_dtype":
+            arguments.append(f"address_dtype={writer.constant(_address_dtype(writer, op), 'dtype')}")
+            continue
         value = _keyword(name, op)
         if value is ...:
             if default is inspect.Parameter.empty:
@@ -118,11 +121,48 @@ def library_call(writer: Writer, op: Op) -> None:
             continue
         literal = isinstance(value, (bool, int, float, str, type(None)))
         arguments.append(f"{name}={value!r}" if literal else f"{name}={writer.constant(value)}")
-    call = f"{writer.constant(entry.function, entry.function.__name__)}({', '.join(arguments)})"
-    if entry.blocking:
-        call = f"yield from {call}"
     names = [writer.define(result) for result in op.results]
+    names += [_renamed(writer, op, entry, output) for output in entry.outputs]
+    call = f"{_callee(writer, op, entry)}({', '.join(arguments)})"
     writer.emit(f"{', '.join(names)} = {call}" if names else call)
+    _remember_address(writer, op)
+
+
+def _remember_address(writer: Writer, op: Op) -> None:
+    """Note of what elements an address, or a tensor that addresses are stored in, speaks: pyasc infers the element type
+    of TransDataTo5HD from the get_phy_addr behind its addresses."""
+    if op.name == "ascendc.local_tensor.get_phy_addr":
+        writer.address_dtypes[id(op.results[0])] = result_dtype(op.operands[0].type)
+    elif op.name == "ascendc.local_tensor.set_value" and id(op.operands[-1]) in writer.address_dtypes:
+        writer.address_dtypes[id(op.operands[0])] = writer.address_dtypes[id(op.operands[-1])]
+
+
+def _address_dtype(writer: Writer, op: Op) -> Any:
+    """The element type behind the addresses that an operation takes."""
+    for value in op.operands:
+        if id(value) in writer.address_dtypes:
+            return writer.address_dtypes[id(value)]
+    raise writer.unsupported("takes addresses of unknown elements: take them with get_phy_addr in the same function")
+
+
+def _callee(writer: Writer, op: Op, entry: Entry) -> str:
+    """The text before the arguments: the function, or what the core makes of it while one of its pipes is stalled."""
+    if entry.polling is not None and writer.while_depth:
+        return f"yield from {writer.constant(entry.polling, entry.polling.__name__)}"
+    name = writer.constant(entry.function, entry.function.__name__)
+    if entry.blocking:
+        return f"yield from {name}"
+    if not writer.may_stall:
+        return name
+    result = ", True" if op.results else ""
+    return f"({name} if not core.stalled else core.issue({name}{result}))"
+
+
+def _renamed(writer: Writer, op: Op, entry: Entry, output: str) -> str:
+    """The variable of an operand that the operation gives a new value; later operations see it."""
+    value = op.operands[entry.parameters.index(output)]
+    known = writer.use(value)
+    return known if known.isidentifier() else writer.define(value)
 
 
 def type_name(type_text: str) -> str:
