@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-REPEATS = 9
+REPEATS = 15
 
 
 def best_of(*functions: Callable[[], object]) -> list[float]:
@@ -26,7 +26,8 @@ def best_of(*functions: Callable[[], object]) -> list[float]:
 
 def show(what: str, value: float, unit: str, limit: float, limit_name: str, target: str) -> None:
     """One line: the figure, the limit, the ratio, the target."""
-    print(f"{what:<44} {value:9.2f} {unit:<4} {limit_name} {limit:9.2f} {unit:<4} ratio {value / limit:6.2f}  ({target})")
+    figures = f"{value:9.2f} {unit:<4} {limit_name} {limit:9.2f} {unit:<4} ratio {value / limit:6.2f}"
+    print(f"{what:<44} {figures}  ({target})")
 
 
 def simulated_add() -> None:

@@ -1,10 +1,9 @@
 """add_flags with a planted bug: the length is no multiple of the tile, and the last tile is as long as the others."""
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 CORES = 8
 TILE = 2048

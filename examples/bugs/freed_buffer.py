@@ -1,10 +1,9 @@
 """add_queues with a planted bug: the x buffer goes back to its queue before it was added."""
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 CORES = 8
 TILE = 1024

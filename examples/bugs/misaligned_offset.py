@@ -1,10 +1,9 @@
 """add_flags with a planted bug: y_local starts 16 bytes past a multiple of 32."""
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 CORES = 8
 TILE = 2048

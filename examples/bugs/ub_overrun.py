@@ -1,10 +1,9 @@
 """softmax_rows with a planted bug: the work buffer is half as long as the reductions and copies that use it."""
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 CORES = 4
 WIDTH = 256

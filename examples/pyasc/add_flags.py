@@ -4,11 +4,10 @@ Each core adds its own block in tiles. MTE2 copies a tile in, V adds, MTE3 copie
 next says when the tile is there, and one back to MTE2 says when its place may be overwritten.
 """
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 CORES = 8
 TILE = 2048

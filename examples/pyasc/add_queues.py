@@ -1,10 +1,9 @@
 """z = x + y with TPipe and TQue: the framework hands out buffers and sets the flags."""
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 CORES = 8
 TILE = 1024

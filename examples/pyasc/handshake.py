@@ -4,11 +4,10 @@ Each block has one cube core and two vector cores. A vector core doubles its hal
 global memory, then sets flag 0 in mode 2: when both have, the cube core of the block may read.
 """
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 M, K, N = 32, 64, 16
 READY = 0

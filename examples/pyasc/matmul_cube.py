@@ -1,10 +1,9 @@
 """C = A @ B on one cube core: ND to NZ into L1, fractals into L0A and L0B, one Mmad, Fixpipe out as ND."""
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 M, K, N = 64, 96, 48
 

@@ -1,11 +1,10 @@
 """leaky_relu(A @ B + bias): the Matmul object on the cube cores, the activation on the vector cores, tile by tile."""
 
-import numpy as np
-
 import asc
 import asc.lib.host as host
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 M, K, N = 256, 128, 256
 ALPHA = 0.01

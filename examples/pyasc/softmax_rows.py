@@ -3,11 +3,10 @@
 The maximum and the sum reach the scalar unit through UB, so V and S wait for each other by flags.
 """
 
-import numpy as np
-
 import asc
 import asc.lib.runtime as rt
 import asc.runtime.config as config
+import numpy as np
 
 CORES = 4
 WIDTH = 256

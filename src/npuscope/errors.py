@@ -8,7 +8,7 @@ EXIT_USAGE = 2
 
 
 class UserError(Exception):
-    """Something the user asked for cannot be done; `str(error)` is one clear line, `exit_code` what the command returns."""
+    """What the user asked for cannot be done; `str(error)` is one clear line, `exit_code` what the command returns."""
 
     exit_code: int = EXIT_USAGE
 

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from npuscope.ascendc.params import Record, construct
+from npuscope.ascendc.registry import entries
 from npuscope.errors import Unsupported, UserError
 from npuscope.npu.memory import UNDEFINED_BYTE
 from npuscope.npu.tensor import Tensor
 from npuscope.trace.schema import OPCODES, Buffer, CoreInfo, CoreType, Pipe, Role, Space
+
+entries()  # loads the library, which names the fields of parameter structs
 
 VECIN, A1, C1, C2, CO1 = 9, 1, 5, 6, 7
 HALF, FLOAT, BF16 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)

@@ -204,7 +204,7 @@ class TestQueues:
         assert "hang" in found[0].summary
 
     def test_m33_and_a05_over_capacity(self, sanitize: Sanitize) -> None:
-        """M33, A05: two queues of two buffers of 48000 floats do not fit in 192 KB; the numbers and buffers are named."""
+        """M33, A05: two queues of two buffers of 48000 floats do not fit in 192 KB; all numbers are named."""
         found = sanitize(QUEUE.format(**{**GOOD, "number": 2, "nbytes": 48000 * 4})).findings
         assert {finding.kind for finding in found} == {"over-capacity"}
         worst = found[-1]

@@ -22,6 +22,7 @@ from npuscope.npu.isa.move import (
     copy_runs,
     runs_here,
 )
+from npuscope.npu.isa.plain import plain_run
 from npuscope.npu.layout import BLOCK
 from npuscope.npu.numbers import dtype_of
 from npuscope.npu.tensor import Tensor
@@ -47,7 +48,7 @@ PAD_VALUE = "pad_value"
 def data_copy_l2(core: Core, site: int, destination: Tensor, source: Tensor, count: int) -> None:
     """`count` contiguous elements; what lies beyond a multiple of the path's block (32 bytes, to BT 64 bytes on NPU
     arch 2201, to FB 128 bytes) is not copied (sanitizer.md 5.2)."""
-    if not runs_here(core, destination, source):
+    if plain_run(core, site, destination, source, count) or not runs_here(core, destination, source):
         return
     nbytes = count * source.dtype.itemsize
     unit = _block(core, destination)

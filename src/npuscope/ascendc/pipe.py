@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from npuscope.ascendc.queue import INIT, S, Queue, TBuf, drop_slots, elsewhere, end_events, make_slots, rounded
+from npuscope.ascendc.queue import INIT, Queue, S, TBuf, drop_slots, elsewhere, end_events, make_slots, rounded
 from npuscope.ascendc.registry import operation
 from npuscope.ascendc.tensor import POSITIONS
 from npuscope.npu.core import Core, opcode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from npuscope.ascendc.pipe import TPipe, count_queue_buffers, place, reserve
-from npuscope.ascendc.queue import INIT, S, Queue, TBuf, end_events, make_slots, memory_of, positions_in, rounded
+from npuscope.ascendc.queue import INIT, Queue, S, TBuf, end_events, make_slots, memory_of, positions_in, rounded
 from npuscope.ascendc.registry import operation
 from npuscope.npu.core import Core, opcode
 from npuscope.trace.names import assigned_name

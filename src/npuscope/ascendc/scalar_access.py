@@ -27,15 +27,13 @@ def _row(core: Core, site: int, code: int, role: int, tensor: Tensor, address: i
     size = tensor.dtype.itemsize
     core.begin(site, S, code, work=size)
     core.recorder.accesses.extend((core.row, role, tensor.buffer, address, contiguous(1, size).number))
-    watch = core.library.get("watch")
-    if watch is not None:
-        watch.look(role, tensor.at((address - tensor.address) // size), contiguous(1, size))
 
 
 def _poll_global(core: Core, site: int, tensor: Tensor, offset: int) -> Polling:
-    """GetValue inside a while loop: the other cores go on before the element is read."""
+    """GetValue inside a while loop: the other cores go on before the loop acts on what was read."""
+    value = global_value(core, site, tensor, offset)
     yield tensor.address + offset * tensor.dtype.itemsize
-    return global_value(core, site, tensor, offset)
+    return value
 
 
 @operation("ascendc.global_tensor.get_value", polling=_poll_global)
@@ -56,8 +54,9 @@ def set_global_value(core: Core, site: int, tensor: Tensor, offset: int, value: 
 
 def _poll_local(core: Core, site: int, tensor: Tensor, index: int) -> Polling:
     """GetValue of UB inside a while loop: what is polled may be a copy of global memory that the loop fetches anew."""
+    value = local_value(core, site, tensor, index)
     yield tensor.address + index * tensor.dtype.itemsize
-    return local_value(core, site, tensor, index)
+    return value
 
 
 @operation("ascendc.local_tensor.get_value", polling=_poll_local)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from npuscope.ascendc.load_data import BOUNDARY, PADDING
 from npuscope.ascendc.params import FIELDS, Record
 from npuscope.ascendc.registry import operation
-from npuscope.ascendc.watch import Watch
+from npuscope.ascendc.watch import set_watch
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.layout import BLOCK
 from npuscope.npu.machine import Trapped
@@ -88,13 +89,8 @@ def init_soc_state(core: Core, site: int) -> None:
     registers.atomic_dtype = ""
     registers.mask_mode = NORMAL
     registers.mask = FULL_MASK
-    if core.is_aic:
-        for name in LOAD_DATA_REGISTERS:
-            registers.values.pop(name, None)
-
-
-LOAD_DATA_REGISTERS = ("load_data_padding", "load_data_boundary")
-"""Names under which the cube's LoadData keeps its padding value and boundary; absent means 0."""
+    for name in (PADDING, BOUNDARY):
+        registers.values.pop(name, None)
 
 
 @operation("ascendc.check_local_memory_ia")
@@ -112,11 +108,8 @@ def check_local_memory_ia(core: Core, site: int, params: Record) -> None:
     core.begin(site, S, CHECK_ACCESS, params.start_addr, params.end_addr, bits, params.enable_bit | enabled << 2)
     if not 0 <= params.enable_bit <= 3:
         core.fault("bad_operand", what="enableBit", value=params.enable_bit, limit="0 to 3")
-    watch: Watch | None = core.library.get("watch")
-    if watch is None:
-        watch = core.library["watch"] = Watch(core)
-    ranges = (params.start_addr + 1) * BLOCK, (params.end_addr + 1) * BLOCK
-    watch.set(params.enable_bit, (*ranges, bits) if enabled else None)
+    watched = (params.start_addr + 1) * BLOCK, (params.end_addr + 1) * BLOCK, bits
+    set_watch(core, params.enable_bit, watched if enabled else None)
 
 
 @operation("ascendc.trap")

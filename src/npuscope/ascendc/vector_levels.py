@@ -10,6 +10,7 @@ from npuscope.ascendc.params import Record
 from npuscope.errors import UserError
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.isa.arithmetic import Compute, Pair, Types
+from npuscope.npu.isa.plain import plain_binary
 from npuscope.npu.isa.vector import (
     Strides,
     current_extent,
@@ -134,12 +135,16 @@ def count_level(
     scalars: tuple[Any, ...] = (),
 ) -> None:
     """Level 2: `count` elements one after the other; the mask registers are at their defaults afterwards."""
-    types: Types
     if len(sources) == 2:  # the commonest, spelt out for speed
-        types = (destination.dtype, sources[0].dtype, sources[1].dtype)
+        one, two = sources
+        compute = instruction.choose(core, (destination.dtype, one.dtype, two.dtype), True)
+        if not (instruction.accumulate or scalars) and plain_binary(
+            core, site, instruction.code, compute, destination, one, two, count
+        ):
+            return
     else:
-        types = (destination.dtype, *[source.dtype for source in sources])
-    compute = instruction.choose(core, types, True)
+        types: Types = (destination.dtype, *[source.dtype for source in sources])
+        compute = instruction.choose(core, types, True)
     elementwise_count(
         core, site, instruction.code, compute, destination, sources, count, instruction.accumulate, scalars
     )

@@ -29,4 +29,4 @@ def install_all(session: Any) -> None:
 
 def extra_for(package: str) -> str | None:
     """The name of the optional extra that installs the DSL which scripts import as `package`."""
-    return next((module.NAME for module in front_ends() if module.PACKAGE == package), None)
+    return next((module.NAME for module in front_ends() if package == module.PACKAGE), None)

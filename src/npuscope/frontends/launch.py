@@ -98,6 +98,11 @@ class LaunchRequest:
     frame: SourceFrame | None = None
     shown: dict[str, str] = field(default_factory=dict)  # arguments that the compiler folded away
 
+    @property
+    def mixed(self) -> bool:
+        """Whether cube and vector cores run together."""
+        return self.cores.startswith("mixed")
+
 
 CORES = {
     "vector": vector_cores,
@@ -124,7 +129,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
         request.options,
         request.frame,
         chip.arch,
-        {space: chip.memory(space).limit(mix=request.cores.startswith("mixed")) for space in Space if space != Space.GM},
+        {space: chip.memory(space).limit(mix=request.mixed) for space in Space if space != Space.GM},
     )
     recorder = session.recorder
     recorder.begin(record)

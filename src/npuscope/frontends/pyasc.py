@@ -64,7 +64,7 @@ class Compiled:
 
 
 DTYPES = frozenset(
-    "int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+    ["int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
 )
 """Element types that pyasc 1.1 can pass to a kernel."""
 

@@ -58,6 +58,7 @@ class Core:
         self.stalled = StalledPipes()
         self.may_put_off = False  # the call in progress is one that `issue` can repeat later
         self._cache: ScalarCache | None = None
+        self.at_end: list[Callable[[], None]] = []  # what the library has to undo when the kernel ends
 
     # -- what every instruction calls ---------------------------------------------------------------------------
 
@@ -195,6 +196,8 @@ class Core:
     def end(self) -> None:
         """The kernel has ended on this core: dirty lines of the data cache go to memory (hardware.md 3.5), flags that
         are still up are reported (they would meet the next kernel, hardware.md 3.2)."""
+        for action in self.at_end:
+            action()
         if self._cache is not None:
             self._cache.clean_all()
         left = self.flags.raised

@@ -67,11 +67,11 @@ class Tensor:
 
     def at(self, elements: int) -> Tensor:
         """The tensor `elements` further on, with what remains of the length."""
-        length = self.length
+        dtype, length = self.dtype, self.length
         return Tensor(
             self.memory,
-            self.address + elements * self.dtype.itemsize,
-            self.dtype,
+            self.address + elements * dtype.itemsize,
+            dtype,
             self.buffer,
             length - elements if length >= 0 else -1,
             self.position,

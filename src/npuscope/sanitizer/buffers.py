@@ -12,8 +12,8 @@ NEVER = np.iinfo(np.int64).max
 
 
 class BufferTable:
-    """Bounds of every buffer of the current launch: `base`, `end` (clipped to the memory), `space`, the row at which it was
-    `freed`, and whether it is `frozen` (read-only)."""
+    """Bounds of every buffer of the current launch: `base`, `end` (clipped to the memory), `space`, the row at which it
+    was `freed`, and whether it is `frozen` (read-only)."""
 
     def __init__(self) -> None:
         self.base = np.empty(0, np.int64)

@@ -143,10 +143,10 @@ class MemoryCheck:
     def _neighbour(self, batch: Batch, view: RowView, address: int) -> str:
         """Whose bytes the overrun lands in."""
         for other in batch.buffers:
-            same_core = other.core in (-1, view.core)
-            if other.space is view.buffer.space and same_core and other.base <= address < other.base + other.size:
-                if other is not view.buffer and (other.base, other.size) != (view.buffer.base, view.buffer.size):
-                    return f"The first byte outside belongs to {other.name or 'another tensor'}."
+            here = other.space is view.buffer.space and other.core in (-1, view.core)
+            same = (other.base, other.size) == (view.buffer.base, view.buffer.size)
+            if here and not same and other.base <= address < other.base + other.size:
+                return f"The first byte outside belongs to {other.name or 'another tensor'}."
         return ""
 
     def _freed(self, batch: Batch, row: int) -> None:

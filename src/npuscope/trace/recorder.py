@@ -11,7 +11,7 @@ import numpy as np
 from npuscope.trace.footprint import Explicit
 from npuscope.trace.schema import ACCESS_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Fault, Launch, Site
 
-BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 14
 """Instructions per batch: bounds memory, and is large enough that a tool's per-batch cost does not matter."""
 
 

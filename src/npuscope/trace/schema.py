@@ -120,7 +120,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class CoreInfo:
-    """One core of a launch. ``block`` is what get_block_idx returns, ``sub_block`` the vector half of a mixed kernel."""
+    """One core of a launch. ``block`` is what get_block_idx returns, ``sub_block`` the half of a mixed kernel."""
 
     type: CoreType
     block: int

@@ -295,8 +295,7 @@ LOWERINGS = {
     "arith.bitcast": bitcast,
     **{
         f"arith.{name}": convert
-        for name in (
-            "index_cast index_castui extsi extui trunci extf truncf sitofp uitofp fptosi fptoui"
-        ).split()
+        for name in ("index_cast", "index_castui", "extsi", "extui", "trunci", "extf", "truncf", "sitofp", "uitofp",
+                     "fptosi", "fptoui")
     },
 }

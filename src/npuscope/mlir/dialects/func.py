@@ -27,7 +27,7 @@ def function(writer: Writer, op: Op) -> None:
 def give_back(writer: Writer, op: Op) -> None:
     """func.return."""
     values = writer.uses(op.operands)
-    writer.emit("return" if not values else f"return {values[0]}" if len(values) == 1 else f"return {', '.join(values)}")
+    writer.emit(f"return {', '.join(values)}".rstrip())
 
 
 def call(writer: Writer, op: Op) -> None:

@@ -12,7 +12,7 @@ exact and saturate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -252,9 +252,18 @@ def _product(core: Core, a: np.ndarray, b: np.ndarray, left: np.dtype[Any], righ
 
 
 def _wide(values: np.ndarray, kind: Any) -> np.ndarray:
+    """`values` in the type that BLAS multiplies; 16-bit floats by ways that are faster than numpy's cast."""
+    if values.dtype == np.float16 and kind == np.float32:
+        return _halves().take(values.view(np.uint16))
     if values.dtype == ml_dtypes.bfloat16 and kind == np.float32:
         return (np.ascontiguousarray(values).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     return values.astype(kind)
+
+
+@cache
+def _halves() -> np.ndarray:
+    """The float32 value of every half, by its bits."""
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 def _finish(

@@ -177,7 +177,7 @@ def load_squares(core: Core, site: int, destination: Tensor, source: Tensor, sha
     read = strided((repeat, count, elements), (step, (shape.source_gap + 1) * FRACTAL, size), size)
     values = core.load(moved(stored, shape.start * FRACTAL), read)
     if packed:
-        values = unpack_int4(np.ascontiguousarray(values)).view(np.int8)
+        values = unpack_int4(np.ascontiguousarray(values)).astype(np.int8)
     turned = _transposed(values, columns_of(source.dtype))
     if packed:
         turned = pack_int4(turned)

@@ -219,7 +219,7 @@ def copy_pad_in(
     elements = _run_elements(core, nbytes, size)
     left = bounded(core, "left padding in bytes", padding.left * size, BLOCK) // size
     right = bounded(core, "right padding in bytes", padding.right * size, BLOCK) // size
-    if size == 8 and padding.bits:
+    if size == 8 and padding.bits and (left or right):
         core.fault("bad_operand", what="padding value of 64-bit elements", value=padding.bits, limit="0")
     if count == 0 or elements == 0:
         return

@@ -261,23 +261,23 @@ def _run(
     if not whole or first * itemsize + memory.base != address or first < 0 or out.size != count:
         _run_slowly(core, compute, (destination, *read), count, scalars)
     elif values and values[0].dtype == dtype and isinstance(compute, np.ufunc):
-        if end - address >= PAGE and _same_page_offset(address, read):
-            spare = _spare(dtype, count)
-            compute(*values, *scalars, out=spare)
-            out[...] = spare
+        if end - address >= PAGE and same_page_offset(address, read):
+            room = spare(dtype, count)
+            compute(*values, *scalars, out=room)
+            out[...] = room
         else:
             compute(*values, *scalars, out=out)
     else:
         out[...] = compute(*values, *scalars)
 
 
-def _same_page_offset(address: int, read: tuple[Tensor, ...]) -> bool:
+def same_page_offset(address: int, read: tuple[Tensor, ...]) -> bool:
     """Whether the host would take each load for a load of what was just stored: it compares the low 12 address bits."""
     return any(source.address != address and (source.address - address + 64) % PAGE < 512 for source in read)
 
 
 @lru_cache(maxsize=64)
-def _spare(dtype: DType, count: int) -> np.ndarray:
+def spare(dtype: DType, count: int) -> np.ndarray:
     """Room for a result on its way: a store to it never shares the low address bits with an operand in UB."""
     whole = np.empty(count * dtype.itemsize + 2 * PAGE, np.uint8)
     start = -whole.ctypes.data % PAGE + PAGE // 2 + BLOCK
