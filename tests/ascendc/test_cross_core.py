@@ -225,7 +225,8 @@ def test_cross_core_wait_with_a_stalled_pipe(make_device: Any) -> None:
             yield from wait_flag(core, 0, 0)
 
     device.machine.run(kernel, ())
-    mine = [row[0] for row in happened(device, "wait_flag", "set_flag", "cross_core_set", "cross_core_wait") if not row[1]]
+    rows = happened(device, "wait_flag", "set_flag", "cross_core_set", "cross_core_wait")
+    mine = [row[0] for row in rows if not row[1]]
     assert mine == ["cross_core_set", "cross_core_wait", "set_flag", "wait_flag"]
 
 

@@ -71,7 +71,7 @@ def test_buffers_lie_one_behind_the_other(device: Any) -> None:
 
 @pytest.mark.parametrize("position", sorted(PRODUCERS))
 def test_flags_of_each_position(make_device: Any, position: str) -> None:
-    """EnQue sets producer -> consumer, DeQue waits; FreeTensor sets it back, the next AllocTensor of that buffer waits."""
+    """EnQue sets producer -> consumer, DeQue waits; FreeTensor sets it back, the buffer's next AllocTensor waits."""
     kind = CoreType.AIV if position in ("VECIN", "VECOUT") else CoreType.AIC
     device = make_device("310P3" if position == "CO2" else "910B1", cores=(CoreInfo(kind, 0),))
     que = queue(device, f"!ascendc.queue<{position.lower()}, 1>", 1)
@@ -280,3 +280,16 @@ def test_tbuf_without_memory(device: Any) -> None:
     tensor = device.run("tbuf.get_tensor", buf, result_dtype=F32)
     assert codes(device) == ["queue_not_initialised"]
     assert device.recorder.buffers[tensor.buffer].size == 0
+
+
+def test_a_tbuf_allocates_its_own_buffer(device: Any) -> None:
+    """TBuf is a queue of depth 0 in the vendor's library: alloc_tensor gives its buffer, free_tensor keeps it."""
+    pipe = device.run("pipe")
+    buf = device.run("tbuf", result_type="!ascendc.tbuf<veccalc>")
+    device.run("pipe.init_buffer", pipe, buf, 128)
+    first = device.run("que_bind.alloc_tensor", buf, result_dtype=np.dtype(np.uint8))
+    device.run("que_bind.free_tensor", buf, first)
+    second = device.run("que_bind.alloc_tensor", buf, result_dtype=np.dtype(np.float32))
+    assert (first.address, first.length) == (second.address, 128)
+    assert second.length == 32
+    assert device.recorder.faults == []

@@ -1,4 +1,4 @@
-"""set_flag, wait_flag, pipe_barrier, data_sync_barrier: rows, faults, ignored events, and lowered kernels that stall."""
+"""set_flag, wait_flag, pipe_barrier, data_sync_barrier: rows, faults, ignored events, lowered kernels that stall."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_attribute_accessors() -> None:
         compare.attr_int("absent")
     with pytest.raises(UserError, match=r"scale\.py:10: attribute 'note' of toy\.use: expected a number"):
         use.attr_int("note")
-    with pytest.raises(UserError, match="attribute 'predicate' of arith.cmpi: expected a string"):
+    with pytest.raises(UserError, match=r"attribute 'predicate' of arith\.cmpi: expected a string"):
         compare.attr_str("predicate")
 
 
@@ -330,7 +330,6 @@ def test_nesting_has_no_limit() -> None:
         ("module {\n}\n", 1, 1, "found 'module {'"),
         ('"a.b"() : () -> ()\n"a.b"() : () -> ()\n', 2, 1, "expected the end after the outermost op"),
         ('"a.b"(%x) : (i32) -> ()\n', 1, 7, "value %x is used but never defined"),
-        ('"a.b"() ({\n  %a = "t.c"() : () -> i1\n}) : () -> ()', 3, 14, ""),
         ('"a.b"() ({\n  "func.func"() ({\n    "t.c"(%1, %10) : (i1, i1) -> ()\n  }) : () -> ()\n'
          '  %1 = "t.d"() : () -> i1\n}) : () -> ()', 3, 11, "value %1 is used but never defined"),
         ('"a.b"() ({\n  %a = "t.c"() : () -> i1\n  %a = "t.c"() : () -> i1\n}) : () -> ()', 3, 3, "%a is defined twice"),
@@ -352,7 +351,8 @@ def test_nesting_has_no_limit() -> None:
         ('"a.b"()[^a b] : () -> ()', 1, 9, "expected a successor"),
         ('"a.b"() <{a = 1> : () -> ()', 1, 16, "expected '}', found '>"),
         ('"a.b"() <{a = 1} : () -> ()', 1, 18, "expected '>' after the properties of a.b"),
-        ('"a.b"() <{a =}> : () -> ()', 1, 12, "expected '=' and a value for attribute 'a'"),
+        ('"a.b"() <{a =}> : () -> ()', 1, 14, "expected a value for 'a', found '}'"),
+        ('"a.b"() {a 1} : () -> ()', 1, 12, "expected '=' and a value for 'a', found '1}'"),
         ('"a.b"() {1 = 2} : () -> ()', 1, 10, "expected the name of an attribute"),
         ('"a.b"() {a, a} : () -> ()', 1, 9, "attribute 'a' is given twice"),
         ('"a.b"() <{a}> {a} : () -> ()', 1, 15, "attribute 'a' of a.b is given twice"),
@@ -361,9 +361,10 @@ def test_nesting_has_no_limit() -> None:
         ('"a.b"() ({\n  what\n}) : () -> ()', 2, 3, "expected an op in generic form"),
         ('"a.b"()\n', 2, 1, "expected ':' before the types of a.b, found the end"),
         ('"a.b"() : i32 -> ()', 1, 11, "expected '(' of a function type"),
-        ('"a.b"() : () ()', 1, 13, "expected '->' of a function type"),
+        ('"a.b"() : () ()', 1, 14, "expected '->' of a function type"),
         ('"a.b"() : () -> 5', 1, 17, "expected a type"),
         ('"a.b"() : (i32 i32) -> ()', 1, 12, "is not a type"),
+        ('"a.b"() : (memref<=4xf32) -> ()', 1, 18, "'<' is never closed"),
         ('"a.b"() : (memref<4xf32) -> ()', 1, 24, "expected '>', found ')"),
         ('"a.b"() : (i32) -> ()', 1, 9, "a.b has 0 operands but types for 1"),
         ('"a.b"() : () -> () loc("f.py":1)', 1, 30, "expected ')' after a location"),
@@ -371,17 +372,14 @@ def test_nesting_has_no_limit() -> None:
         ('"a.b"() : () -> () loc(', 1, 23, "'(' is never closed"),
         ('"a.b"() {a = "x} : () -> ()\n', 1, 14, "this string does not end on its line"),
         ('"a.b"() : () -> ()\n#loc1 loc(unknown)', 2, 1, "expected an alias definition"),
-        ('"a.b"() : () -> ()\n#map = \n', 2, 8, "expected the meaning of #map"),
+        ('"a.b"() : () -> ()\n#map = \n', 2, 8, "#map stands for nothing"),
         ('#map = 1\n"a.b"() : () -> ()\n#map = 1\n', 3, 1, "#map is defined twice"),
-        ('#a = [#b]\n#b = [#a]\n"a.b"() {x = #a} : () -> ()\n', 2, 1, "#b needs itself"),
+        ('#a = [#b]\n#b = [#a]\n"a.b"() {x = #a} : () -> ()\n', 1, 1, "#a is defined by itself"),
         ('"a.b"() : () -> ()\n{-# x', 2, 1, "'{-#' is never closed"),
         ('"a.b"() ({\n  "t.c"() : () -> ()\n', 3, 1, "expected '}' to close the region of a.b, found the end"),
     ],
 )  # fmt: skip
 def test_errors_say_where_and_what(text: str, line: int, column: int, problem: str) -> None:
-    if not problem:  # the text is right: a control that the table is about what it seems to be about
-        assert parse_module(text).name == "a.b"
-        return
     error = failure(text)
     assert problem in str(error)
     assert (error.line, error.column) == (line, column)

@@ -93,7 +93,7 @@ def test_kernel_end_row_and_flags_left(make_device: Any) -> None:
 
 
 def test_thousands_of_blocks_hold_only_live_cores(make_device: Any) -> None:
-    """Cores are made when they start and dropped with their memories when they end; on the chip at most 48 are at work."""
+    """Cores are made when they start and dropped with their memories when they end; at most 48 are at work."""
     device = make_device(cores=vector_cores(65535))
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
     most = 0

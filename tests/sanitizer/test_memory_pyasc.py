@@ -254,3 +254,249 @@ def test_helper_functions_show_their_caller(sanitize: Sanitize) -> None:
 
     lines = [linecache.getline(frame.file, frame.line).strip() for frame in finding.access.frames]
     assert lines == ["asc.data_copy(local, x_gm, 256)", "load(local, x_gm)"]
+
+
+OVERLAP = """
+@asc.jit
+def kernel(x: asc.GlobalAddress, step: asc.ConstExpr[int], sync: asc.ConstExpr[bool]):
+    x_gm = asc.GlobalTensor()
+    x_gm.set_global_buffer(x + asc.get_block_idx() * step)
+    local = asc.LocalTensor(x.dtype, asc.TPosition.VECOUT, 0, 64)
+    asc.duplicate(local, 1.0, 64)
+    asc.set_flag(asc.HardEvent.V_MTE3, 0)
+    asc.wait_flag(asc.HardEvent.V_MTE3, 0)
+    if sync:
+        asc.sync_all()
+    asc.data_copy(x_gm, local, 64)
+
+kernel[4](np.zeros(256, np.float32), {step}, {sync})
+"""
+
+
+class TestOverwrite:
+    def test_m22_overlapping_tiles(self, sanitize: Sanitize) -> None:
+        """M22: each core writes the first 32 bytes of the next core's part."""
+        (finding,) = sanitize(OVERLAP.format(step=56, sync=False)).findings
+        assert (finding.kind, finding.severity.word, finding.size, finding.element) == ("overwrite", "warning", 32, 56)
+        assert "AIV 0 and by AIV 1" in finding.summary
+        assert finding.count == 3
+
+    def test_clean_twins(self, sanitize: Sanitize) -> None:
+        """Parts side by side; and a launch that orders its cores, which this check leaves to others."""
+        assert sanitize(OVERLAP.format(step=64, sync=False)).findings == []
+        assert sanitize(OVERLAP.format(step=56, sync=True)).findings == []
+
+    def test_m21_two_cores_set_one_element(self, sanitize: Sanitize) -> None:
+        """M21: SetValue of the same element by two cores."""
+        (finding,) = sanitize(
+            """
+            @asc.jit
+            def kernel(x: asc.GlobalAddress):
+                x_gm = asc.GlobalTensor()
+                x_gm.set_global_buffer(x)
+                x_gm.set_value(0, 1.0)
+
+            kernel[2](np.zeros(64, np.float32))
+            """
+        ).findings
+        assert (finding.kind, finding.size) == ("overwrite", 4)
+
+
+def test_m06_scalar_read_past_the_end(sanitize: Sanitize) -> None:
+    """M06: get_value at index = length reads one element too many; the last element is fine."""
+    text = """
+        @asc.jit
+        def kernel(x: asc.GlobalAddress, at: asc.ConstExpr[int]):
+            x_gm = asc.GlobalTensor()
+            x_gm.set_global_buffer(x)
+            value = x_gm.get_value(at)
+            x_gm.set_value(0, value)
+
+        kernel[1](np.zeros(64, np.float32), {at})
+        """
+    (finding,) = sanitize(text.format(at=64)).findings
+    assert (finding.kind, finding.size, finding.element, finding.access.pipe) == ("illegal-read", 4, 64, "S")
+    assert sanitize(text.format(at=63)).findings == []
+
+
+CUBE = """
+@asc.jit(kernel_type=config.KernelType.AIC_ONLY)
+def kernel(x: asc.GlobalAddress, z: asc.GlobalAddress):
+    x_gm = asc.GlobalTensor()
+    z_gm = asc.GlobalTensor()
+    x_gm.set_global_buffer(x)
+    z_gm.set_global_buffer(z)
+    a1 = asc.LocalTensor(x.dtype, asc.TPosition.A1, {l1}, {l1_size})
+    b1 = asc.LocalTensor(x.dtype, asc.TPosition.B1, 65536, 1024)
+    a2 = asc.LocalTensor(x.dtype, asc.TPosition.A2, {l0a}, 1024)
+    b2 = asc.LocalTensor(x.dtype, asc.TPosition.B2, 0, 1024)
+    c1 = asc.LocalTensor(asc.float32, asc.TPosition.CO1, 0, 1024)
+    asc.data_copy(a1, x_gm, {copy})
+    asc.data_copy(b1, x_gm, 1024)
+    asc.set_flag(asc.HardEvent.MTE2_MTE1, 0)
+    asc.wait_flag(asc.HardEvent.MTE2_MTE1, 0)
+    asc.load_data(a2, a1, asc.LoadData2DParams(0, {repeat}, 1, 0, 0, False, 0))
+    asc.load_data(b2, b1, asc.LoadData2DParams(0, 4, 1, 0, 0, False, 0))
+    asc.set_flag(asc.HardEvent.MTE1_M, 0)
+    asc.wait_flag(asc.HardEvent.MTE1_M, 0)
+    asc.mmad(c1, a2, b2, asc.MmadParams(m=32, n={n}, k=32, unit_flag=0, cmatrix_source=False, cmatrix_init_val=True))
+    asc.set_flag(asc.HardEvent.M_FIX, 0)
+    asc.wait_flag(asc.HardEvent.M_FIX, 0)
+    asc.fixpipe(z_gm, c1, asc.FixpipeParamsV220(32, 32, 32, {stride}))
+
+kernel[1](np.zeros(1024, np.float16), np.zeros({out}, np.float32))
+"""
+CUBE_GOOD: dict[str, int] = {
+    "l1": 0, "l1_size": 1024, "l0a": 0, "copy": 1024, "repeat": 4, "n": 32, "stride": 32, "out": 1024,
+}
+
+
+class TestCube:
+    def test_clean(self, sanitize: Sanitize) -> None:
+        """32 x 32 x 32 as it should be."""
+        assert sanitize(CUBE.format(**CUBE_GOOD)).findings == []
+
+    def test_m07_l1_past_its_capacity(self, sanitize: Sanitize) -> None:
+        """M07: the last 1 KB of 512 KB of L1 receives 2 KB."""
+        found = sanitize(CUBE.format(**{**CUBE_GOOD, "l1": 524288 - 1024})).findings
+        assert {(finding.kind, finding.owner.space) for finding in found} == {
+            ("illegal-write", "L1"), ("illegal-read", "L1")
+        }
+        assert found[0].size == 1024
+        assert found[0].cores == ("AIC 0",)
+
+    def test_m08_one_fractal_too_many_into_l0a(self, sanitize: Sanitize) -> None:
+        """M08: five fractals into a tensor of four."""
+        found = sanitize(CUBE.format(**{**CUBE_GOOD, "repeat": 5, "l1_size": 2048})).findings
+        write = [finding for finding in found if finding.kind == "illegal-write"]
+        assert [(finding.owner.space, finding.size, finding.access.pipe) for finding in write] == [("L0A", 512, "MTE1")]
+
+    def test_m09_mmad_wider_than_its_result(self, sanitize: Sanitize) -> None:
+        """M09: n = 48 needs 32 x 48 results in a tensor of 1024 floats."""
+        found = sanitize(CUBE.format(**{**CUBE_GOOD, "n": 48})).findings
+        assert ("illegal-write", "L0C", "M") in {(f.kind, f.owner.space, f.access.pipe) for f in found}
+
+    def test_m10_last_row_past_the_matrix(self, sanitize: Sanitize) -> None:
+        """M10: rows 40 apart in an array for rows 32 apart."""
+        (finding,) = sanitize(CUBE.format(**{**CUBE_GOOD, "stride": 40})).findings
+        assert (finding.kind, finding.owner.name, finding.access.pipe) == ("illegal-write", "z", "FIX")
+        assert finding.size == 4 * sum(max(0, 40 * row + 32 - max(1024, 40 * row)) for row in range(32))
+
+    def test_m13_l1_misaligned(self, sanitize: Sanitize) -> None:
+        """M13: an L1 copy at byte 4."""
+        found = sanitize(CUBE.format(**{**CUBE_GOOD, "l1": 4})).findings
+        assert {finding.kind for finding in found} == {"misaligned"}
+        assert found[0].owner.space == "L1"
+
+    def test_m14_l0a_misaligned(self, sanitize: Sanitize) -> None:
+        """M14: L0A at byte 256 of its 512-byte fractals."""
+        found = sanitize(CUBE.format(**{**CUBE_GOOD, "l0a": 256})).findings
+        assert {(finding.kind, finding.owner.space) for finding in found} == {("misaligned", "L0A")}
+
+
+def test_m11_padding_overwrites_the_neighbour(sanitize: Sanitize) -> None:
+    """M11: rows of 47 bytes take 64 in UB: a tensor of 2 x 47 bytes is too short; one of 2 x 64 is right."""
+    text = """
+        @asc.jit
+        def kernel(x: asc.GlobalAddress, size: asc.ConstExpr[int], at: asc.ConstExpr[int]):
+            x_gm = asc.GlobalTensor()
+            x_gm.set_global_buffer(x)
+            rows = asc.LocalTensor(x.dtype, asc.TPosition.VECIN, 0, size)
+            other = asc.LocalTensor(x.dtype, asc.TPosition.VECIN, at, 64)
+            asc.data_copy(other, x_gm, 64)
+            asc.data_copy_pad(rows, x_gm, asc.DataCopyExtParams(2, 47, 0, 0, 0),
+                              asc.DataCopyPadExtParams(x.dtype, is_pad=False, left_padding=0, right_padding=0, padding_value=0))
+
+        kernel[1](np.zeros(128, np.int8), {size}, {at})
+        """
+    (finding,) = sanitize(text.format(size=96, at=96)).findings
+    assert (finding.kind, finding.size) == ("illegal-write", 32)
+    assert any("other" in note for note in finding.notes)
+    assert sanitize(text.format(size=128, at=128)).findings == []
+
+
+def test_m32_event_id_out_of_range(sanitize: Sanitize) -> None:
+    """M32: event id 9 on A2."""
+    text = """
+        @asc.jit
+        def kernel(x: asc.GlobalAddress, event: asc.ConstExpr[int]):
+            asc.set_flag(asc.HardEvent.MTE2_V, event)
+            asc.wait_flag(asc.HardEvent.MTE2_V, event)
+
+        kernel[1](np.zeros(64, np.float32), {event})
+        """
+    kinds = sanitize(text.format(event=9)).kinds
+    assert set(kinds) == {"bad-operand"}
+    assert sanitize(text.format(event=5)).findings == []
+
+
+def test_a09_flag_from_a_pipe_to_itself(sanitize: Sanitize) -> None:
+    """A09: set and wait of V_V are named, and the run ends with a deadlock that names the pipe, not by time."""
+    checked = sanitize(
+        """
+        @asc.jit
+        def kernel(x: asc.GlobalAddress):
+            asc.set_flag(asc.HardEvent.V_V, 0)
+            asc.wait_flag(asc.HardEvent.V_V, 0)
+
+        kernel[1](np.zeros(64, np.float32))
+        """
+    )
+    assert checked.kinds == ["bad-event", "deadlock"]
+    assert any("AIV 0 pipe V" in note and "kernel.py" in note for note in checked.findings[1].notes)
+
+
+def test_deadlock_names_core_pipe_flag_and_line(sanitize: Sanitize) -> None:
+    """A wait without a set: every core is listed."""
+    checked = sanitize(
+        """
+        @asc.jit
+        def kernel(x: asc.GlobalAddress):
+            asc.wait_flag(asc.HardEvent.MTE2_V, 3)
+
+        kernel[2](np.zeros(64, np.float32))
+        """
+    )
+    (finding,) = checked.findings
+    assert (checked.code, finding.kind) == (1, "deadlock")
+    assert len(finding.notes) == 2
+    for core, note in enumerate(finding.notes):
+        assert note.startswith(f"AIV {core} pipe V waits for ")
+        assert "MTE2_V" in note
+        assert note.endswith("kernel.py:9")
+
+
+def test_m34_operands_that_overlap_in_part(sanitize: Sanitize) -> None:
+    """M34: inside one repeat source and destination are the same or apart (hardware.md 2.2)."""
+    text = """
+        @asc.jit
+        def kernel(shift: asc.ConstExpr[int]):
+            a = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 256)
+            b = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 2048, 256)
+            asc.duplicate(a, 1.0, 256)
+            asc.duplicate(b, 1.0, 256)
+            asc.pipe_barrier(asc.PipeID.PIPE_V)
+            asc.add(a[shift:], a, b, 64)
+
+        kernel[1]({shift})
+        """
+    (finding,) = sanitize(text.format(shift=8)).findings
+    assert finding.kind == "operand-overlap"
+    assert sanitize(text.format(shift=0)).findings == []
+    assert sanitize(text.format(shift=64)).findings == []
+
+
+@pytest.mark.parametrize(("at", "kinds"), [(4, ["misaligned"]), (8, [])])
+def test_m15_wide_scalar_at_an_odd_word(sanitize: Sanitize, at: int, kinds: list[str]) -> None:
+    """M15: an int64 element in UB starts on 8 bytes."""
+    checked = sanitize(
+        f"""
+        @asc.jit
+        def kernel(x: asc.GlobalAddress):
+            local = asc.LocalTensor(asc.int64, asc.TPosition.VECCALC, {at}, 8)
+            local.set_value(0, 5)
+
+        kernel[1](np.zeros(64, np.float32))
+        """
+    )
+    assert checked.kinds == kinds

@@ -269,8 +269,8 @@ def wait_pre_block(core: Core, site: int, gm_workspace: Tensor, ub_workspace: Te
         slots = _look_at_slots(core, site, ub_workspace, blocks)
         if (slots[:own] == turn).all() and not slots[own:].any():
             break
-        what = f"WaitPreBlock: blocks 0 to {own - 1} in round {turn}" if own else "WaitPreBlock: the end of the last round"
-        yield from _change(core, site, seen, what)
+        what = f"blocks 0 to {own - 1} in round {turn}" if own else "the end of the last round"
+        yield from _change(core, site, seen, f"WaitPreBlock: {what}")
     core.begin(site, S, WAIT_PREVIOUS, own, turn)
 
 

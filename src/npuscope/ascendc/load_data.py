@@ -288,7 +288,8 @@ def load_data_3d_v1(core: Core, site: int, destination: Tensor, source: Tensor, 
         params.filter_h, params.dilation_filter_w, params.dilation_filter_h,
     )
     _, wide = geometry.positions
-    start = (params.left_top_h + pads[2]) // params.stride_h * wide + (params.left_top_w + pads[0]) // params.stride_w
+    start_h = (params.left_top_h + pads[2]) // max(params.stride_h, 1)
+    start = start_h * wide + (params.left_top_w + pads[0]) // max(params.stride_w, 1)
     along_rows = bool(params.repeat_mode)
     padding = bits_of(params.pad_value, source.dtype)
     shapes = [

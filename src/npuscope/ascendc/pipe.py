@@ -11,7 +11,6 @@ from npuscope.ascendc.tensor import POSITIONS
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.sync import HardEvent, finish_pipes
 from npuscope.npu.tensor import Tensor
-from npuscope.trace.names import assigned_name
 from npuscope.trace.schema import Buffer, Origin, Pipe, Space
 
 RESET, DESTROY = opcode("pipe_reset"), opcode("pipe_destroy")
@@ -96,14 +95,13 @@ def init_queue(core: Core, site: int, owner: TPipe, que: Queue, number: int, nby
 def init_buffer(core: Core, site: int, owner: TPipe, buf: TBuf, nbytes: int) -> None:
     """pipe.InitBuffer(tbuf, bytes)."""
     core.begin(site, S, INIT, 1, nbytes, origin=Origin.FRAMEWORK)
-    name = assigned_name(core.recorder.sites[site])
-    place(core, site, buf, reserve(core, owner, buf.space, name, 1, nbytes), rounded(nbytes), name)
+    place(core, site, buf, reserve(core, owner, buf.space, buf.name, 1, nbytes), rounded(nbytes))
 
 
-def place(core: Core, site: int, buf: TBuf, address: int, size: int, name: str) -> None:
+def place(core: Core, site: int, buf: TBuf, address: int, size: int) -> None:
     """Give a TBuf its memory."""
     buf.address, buf.size = address, size
-    buf.buffer = core.buffer(Buffer(buf.space, core.index, address, size, "tbuf", name, "", (), site))
+    buf.buffer = core.buffer(Buffer(buf.space, core.index, address, size, "tbuf", buf.name, "", (), site))
 
 
 @operation("ascendc.pipe.init")

@@ -109,8 +109,7 @@ def init_buffer(core: Core, site: int, pool: BufferPool, buf: TBuf, nbytes: int)
     """pool.InitBuffer(tbuf, bytes)."""
     core.begin(site, S, INIT, 1, nbytes, origin=Origin.FRAMEWORK)
     _same_memory(core, pool, buf.space)
-    name = assigned_name(core.recorder.sites[site])
-    place(core, site, buf, take(core, pool, name, 1, nbytes), rounded(nbytes), name)
+    place(core, site, buf, take(core, pool, buf.name, 1, nbytes), rounded(nbytes))
 
 
 def _same_memory(core: Core, pool: BufferPool, space: Space) -> None:

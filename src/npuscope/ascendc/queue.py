@@ -50,8 +50,11 @@ class Slot:
 
 @dataclass(slots=True)
 class Queue:
-    """TQue or TQueBind, with buffers in `space`. `ready` and `done` are the flags producer->consumer and back, None where a pipe is its own.
-    `depth` is how many buffers may be queued at a time; 0, for the in-place form, counts as 1."""
+    """TQue or TQueBind, with buffers in `space`.
+
+    `ready` and `done` are the flags producer->consumer and back, None where a pipe is its own. `depth` is how many
+    buffers may be queued at a time; 0, for the in-place form, counts as 1.
+    """
 
     source: str
     target: str
@@ -79,6 +82,7 @@ class TBuf:
 
     position: str
     space: Space
+    name: str = ""
     address: int = 0
     size: int = 0
     buffer: int = -1
@@ -127,7 +131,7 @@ def queue(core: Core, site: int, *, result_type: str) -> Queue:
 def tbuf(core: Core, site: int, *, result_type: str) -> TBuf:
     """A TBuf."""
     position = positions_in(result_type)[0][0]
-    return TBuf(position, memory_of(core, position))
+    return TBuf(position, memory_of(core, position), assigned_name(core.recorder.sites[site]))
 
 
 def rounded(nbytes: int) -> int:
@@ -169,8 +173,13 @@ def _flag(core: Core, site: int, event: HardEvent | None, slot: Slot, raise_it: 
 
 
 @operation("ascendc.que_bind.alloc_tensor")
-def alloc_tensor(core: Core, site: int, que: Queue, *, result_dtype: Any) -> Tensor:
-    """The next idle buffer of the queue; none idle would hang the device and is a fault."""
+def alloc_tensor(core: Core, site: int, que: Queue | TBuf, *, result_dtype: Any) -> Tensor:
+    """The next idle buffer of the queue; none idle would hang the device and is a fault.
+
+    A TBuf is a queue of depth 0 in the vendor's library: alloc_tensor gives its buffer, as get does.
+    """
+    if isinstance(que, TBuf):
+        return get_tensor(core, site, que, result_dtype=result_dtype)
     slot = _next_idle(core, site, que)
     if slot.freed:
         _flag(core, site, que.done, slot, raise_it=False)
@@ -208,8 +217,10 @@ def _next_idle(core: Core, site: int, que: Queue) -> Slot:
 
 
 @operation("ascendc.que_bind.free_tensor")
-def free_tensor(core: Core, site: int, que: Queue, tensor: Tensor) -> None:
-    """Give a buffer back to its queue."""
+def free_tensor(core: Core, site: int, que: Queue | TBuf, tensor: Tensor) -> None:
+    """Give a buffer back to its queue; a TBuf keeps its buffer."""
+    if isinstance(que, TBuf):
+        return
     slot = tensor.slot
     if slot is None or slot.queue is not que or slot.buffer != tensor.buffer or slot.state == IDLE:
         core.begin(site, S, FREE, -1, origin=Origin.FRAMEWORK)
@@ -369,8 +380,7 @@ def init_buf_handle(
     """InitBufHandle: buffer `index` lies at byte `address`."""
     if isinstance(que, TBuf):
         que.address, que.size = address, nbytes
-        name = assigned_name(core.recorder.sites[site])
-        que.buffer = core.buffer(Buffer(que.space, core.index, address, nbytes, "tbuf", name, "", (), site))
+        que.buffer = core.buffer(Buffer(que.space, core.index, address, nbytes, "tbuf", que.name, "", (), site))
     elif 0 <= index < len(que.slots):
         que.slots[index].address, que.slots[index].size = address, nbytes
     else:

@@ -57,7 +57,7 @@ def scalar_count_leading_zero(core: Core, site: int, value: int) -> int:
 
 @operation("ascendc.count_bits_cnt_same_as_sign_bit")
 def count_bits_cnt_same_as_sign_bit(core: Core, site: int, value: int) -> int:
-    """CountBitsCntSameAsSignBit: how many bits below the sign bit equal it, counted from the highest; -1 for 0 and -1."""
+    """CountBitsCntSameAsSignBit: how many bits below the sign bit are like it, from the highest on; -1 for 0 and -1."""
     (signed,) = struct.unpack("<q", (value & ALL_BITS).to_bytes(8, "little"))
     magnitude = signed if signed >= 0 else ~signed
     return 63 - magnitude.bit_length() if magnitude else -1

@@ -147,8 +147,9 @@ def launch(session: Session, request: LaunchRequest) -> None:
             machine.run(request.program.entry, arguments)
         except UserError as error:
             raise _at_user_line(error, request.program) from None
-        for line in machine.output:
-            session.print_line(line)
+        finally:
+            for line in machine.output:
+                session.print_line(line)
     finally:
         recorder.end()
 

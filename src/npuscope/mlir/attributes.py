@@ -191,7 +191,8 @@ def parse_dictionary(text: str) -> dict[str, str]:
         name = unescape(match.group()) if entry[0] == '"' else match.group()
         rest = entry[match.end() :].lstrip()
         if rest and not (rest.startswith("=") and rest[1:].strip()):
-            raise expected(text, text.find(entry, 1) + match.end(), f"'=' and a value for attribute {name!r}")
+            what = "a value" if rest == "=" else "'=' and a value"
+            raise expected(text, text.find(entry, 1) + len(entry) - len(rest.lstrip("=")), f"{what} for {name!r}")
         if name in entries:
             raise Mismatch(f"attribute {name!r} is given twice")
         entries[name] = rest[1:].strip() if rest else UNIT
@@ -217,28 +218,30 @@ class Aliases:
         self._text = text
         self._definitions = definitions
         self._expanded: dict[str, str] = {}
+        self._open: list[str] = []  # the aliases whose meaning is being expanded
 
     def expand(self, raw: str) -> str:
         """`raw` without aliases; a `#name` or `!name` that is none stays. Raises MlirSyntaxError for a circular one."""
         known = self._expanded.get(raw)
         if known is None:
-            known = self._replace(raw, 0) if "#" in raw or "!" in raw else raw
+            known = _ALIAS_USE.sub(self._meaning, raw) if "#" in raw or "!" in raw else raw
             self._expanded[raw] = known
         return known
 
-    def _replace(self, raw: str, depth: int) -> str:
-        return _ALIAS_USE.sub(lambda use: self._meaning(use, depth), raw)
-
-    def _meaning(self, use: re.Match[str], depth: int) -> str:
+    def _meaning(self, use: re.Match[str]) -> str:
         name = use.group(1)
         if name is None or name not in self._definitions:
             return use.group()
         meaning = self._expanded.get(name)
         if meaning is None:
             offset, value = self._definitions[name]
-            if depth > _DEEPEST_ALIAS:
-                raise MlirSyntaxError(self._text, offset, f"{name} needs itself, or too many other aliases")
-            meaning = self._expanded[name] = self._replace(value, depth + 1)
+            if name in self._open:
+                raise MlirSyntaxError(self._text, offset, f"{name} is defined by itself")
+            if len(self._open) == _DEEPEST_ALIAS:
+                raise MlirSyntaxError(self._text, offset, f"aliases are nested deeper than {_DEEPEST_ALIAS} levels")
+            self._open.append(name)
+            meaning = self._expanded[name] = _ALIAS_USE.sub(self._meaning, value)
+            self._open.pop()
         return meaning
 
 

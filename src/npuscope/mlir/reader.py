@@ -1,8 +1,7 @@
 """Reads MLIR's generic textual form into a tree of ops with source locations.
 
-Grammar: frontends.md 1. One pass over the text with compiled patterns and an explicit stack of open regions (no
-recursion, so depth is no limit). Types and attributes stay raw text. Aliases and locations may be defined after their
-use and are resolved when the text ends.
+Grammar: frontends.md 1. One pass with compiled patterns and a stack of open regions: no recursion, any depth. Types and
+attributes stay raw text. Aliases and locations may be defined after their use; they are resolved when the text ends.
 """
 
 from __future__ import annotations
@@ -54,9 +53,7 @@ _COLON = re.compile(rf":{_S}")
 # The usual end of an op: types without strings, then a location with at most two levels of brackets, then a new line.
 _FLAT_LOC = rf'[^()\n"]*+(?:{STRING_PATTERN}[^()\n"]*+)*+'
 _NESTED_LOC = rf'[^()\n"]*+(?:(?:{STRING_PATTERN}|\({_FLAT_LOC}\))[^()\n"]*+)*+'
-_TAIL = re.compile(
-    rf': (\([^"{{}}\n/]*\) ->[^"{{}}\n/]*?)(?: loc\(({_NESTED_LOC})\))?[ \t]*\r?\n[ ]*+', re.ASCII
-)
+_TAIL = re.compile(rf': (\([^"{{}}\n/]*\) ->[^"{{}}\n/]*?)(?: loc\(({_NESTED_LOC})\))?[ \t]*\r?\n[ ]*+', re.ASCII)
 _LOC = re.compile(r"loc\s*\(", re.ASCII)
 _ARGUMENT = re.compile(rf"(%{_ID})\s*:\s*", re.ASCII)
 _ALIAS = re.compile(r"([#!][A-Za-z_$][\w$]*)[ \t]*=[ \t]*", re.ASCII)
@@ -141,8 +138,8 @@ class _Reader:
         if not outermost:
             raise expected(self._text, len(self._text), 'an op in generic form ("builtin.module"(...))')
         root = outermost[0]
-        if root.name == "builtin.module":
-            for block in (block for region in root.regions for block in region.blocks):
+        for region in root.regions if root.name == "builtin.module" else ():
+            for block in region.blocks:
                 block.arguments.clear()
         self._resolve_locations()
         if self._aliases:
@@ -157,9 +154,7 @@ class _Reader:
                 for result in op.results:
                     result.hint = location.names[0]
         for value, spelling, offset in self._value_locations:
-            location = reader.read(spelling, offset)
-            if location.names:
-                value.hint = location.names[0]
+            value.hint = next(iter(reader.read(spelling, offset).names), None)
 
     def _skip(self, position: int) -> int:
         match = _SPACE.match(self._text, position)
@@ -195,7 +190,7 @@ class _Reader:
         end = self._alias_end(begin)
         value = text[begin:end].strip()
         if not value:
-            raise expected(text, begin, f"the meaning of {name}")
+            raise MlirSyntaxError(text, begin, f"{name} stands for nothing")
         self._aliases[name] = position, value
         return self._skip(end)
 
@@ -387,12 +382,8 @@ class _Reader:
             if match is None:
                 raise expected(self._text, head.offset, "results such as %0 or %0:2 before '='")
             base, count = match.group(1), int(match.group(2) or 1)
-            if count == 1:
-                names.append((base, base))
-            elif count <= len(types):
-                names.extend((f"{base}#{i}" if i else base, f"{base}#{i}") for i in range(count))
-            else:
-                names.extend([(base, base)] * (len(types) + 1))  # too many: refused below
+            indices = range(min(count, len(types) + 1))  # one too many is enough to be refused below
+            names += [(base, base)] if count == 1 else [(f"{base}#{i}" if i else base, f"{base}#{i}") for i in indices]
         if len(names) != len(types):
             problem = f"{head.op.name} has {len(types)} result types, which is not what stands before '='"
             raise MlirSyntaxError(self._text, head.offset, problem)
@@ -404,9 +395,9 @@ class _Reader:
     def _open_region(self, head: _Head) -> None:
         region = Region()
         head.op.regions.append(region)
-        outer_values = None
-        if head.op.name in _ISOLATED:
-            outer_values, self._values = self._values, {}
+        outer_values = self._values if head.op.name in _ISOLATED else None
+        if outer_values is not None:
+            self._values = {}
         self._scopes.append(_Scope(head, region, outer_values))
 
     def _close_region(self, position: int) -> int:

@@ -48,15 +48,16 @@ class MlirSyntaxError(UserError):
 
 
 def expected(text: str, offset: int, what: str) -> MlirSyntaxError:
-    """The error "expected `what`, found ..." at `offset` of `text`."""
-    shown = text[offset : offset + 200].lstrip().split("\n", 1)[0][:32].rstrip()
+    """The error "expected `what`, found ..." at the first character that is no space from `offset` of `text` on."""
+    offset = len(text) - len(text[offset:].lstrip())
+    shown = text[offset : offset + 200].split("\n", 1)[0][:32].rstrip()
     return MlirSyntaxError(text, offset, f"expected {what}, found {repr(shown) if shown else 'the end'}")
 
 
 def balanced_end(text: str, start: int) -> int:
     """The offset just after the bracket that closes the one at `start`. Raises MlirSyntaxError when none does."""
-    open_brackets: list[str] = []
-    for match in _TOKEN.finditer(text, start):
+    open_brackets = [_CLOSER[text[start]]]
+    for match in _TOKEN.finditer(text, start + 1):
         token = match.group()
         closer = _CLOSER.get(token)
         if closer is not None:
@@ -143,10 +144,18 @@ def function_type(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _type_list(text: str, start: int, end: int) -> tuple[str, ...]:
     """The comma-separated types of text[start:end], each of them checked to be one type and nothing else."""
-    pieces = tuple(split_top(text[start:end]))
+    try:
+        pieces = tuple(split_top(text[start:end]))
+    except MlirSyntaxError as error:
+        raise error.within(text, start) from None
     for piece in pieces:
-        if type_end(piece, 0) != len(piece):
-            raise MlirSyntaxError(text, start, f"{piece[:48]!r} is not a type")
+        at = text.find(piece, start)
+        try:
+            whole = type_end(piece, 0) == len(piece)
+        except MlirSyntaxError as error:
+            raise error.within(text, at) from None
+        if not whole:
+            raise MlirSyntaxError(text, at, f"{piece[:48]!r} is not a type")
     return pieces
 
 

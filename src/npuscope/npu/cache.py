@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 DType = np.dtype[Any]
 
-_FORMATS = {"f2": "e", "f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I",
-            "u8": "Q", "b1": "?"}
+_FORMATS = {"f2": "e", "f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H",
+            "u4": "I", "u8": "Q", "b1": "?"}
+"""struct's letter for a numpy type's kind and width."""
 
 
 @cache

@@ -172,7 +172,7 @@ class Core:
         return issued_to(self, function, has_result)
 
     def watch_stalled(self) -> None:
-        """Make `begin` look at stalled pipes, or not any more: called when the first one stalls and the last goes on."""
+        """Make `begin` look at stalled pipes or not: called when the first one stalls and when the last goes on."""
         if self.stalled:
             self.__dict__["begin"] = self._begin_or_put_off
         else:

@@ -113,7 +113,8 @@ class CrossCore:
         core.begin(site, pipe, SET, number, mode, turn, origin=origin)
         self._rounds[key] = turn
         if not senders:
-            core.fault("bad_operand", what=f"mode of cross-core flag {number}", value=mode, limit="modes with a partner")
+            what = f"mode of cross-core flag {number}"
+            core.fault("bad_operand", what=what, value=mode, limit="modes with a partner in this launch")
             return
         arrivals = self._arrivals.setdefault((mode, senders[0], number), Arrivals())
         counts = arrivals.counts

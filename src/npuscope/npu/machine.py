@@ -349,7 +349,7 @@ def cube_cores(count: int) -> tuple[CoreInfo, ...]:
 
 
 def mixed_cores(count: int, vectors: int = 2) -> tuple[CoreInfo, ...]:
-    """The cores of a mixed launch: per block one AIC and `vectors` AIVs; an AIV's block counts AIVs (frontends.md 2)."""
+    """The cores of a mixed launch: per block an AIC and `vectors` AIVs; an AIV's block counts AIVs (frontends.md 2)."""
     infos: list[CoreInfo] = []
     for block in range(count):
         infos.append(CoreInfo(CoreType.AIC, block))

@@ -27,6 +27,7 @@ _ELEMENT_WISE = {
 
 EXCEPTIONS: dict[tuple[str, Role, Space], int] = {
     ("mmad", Role.WRITE, Space.L0C): 1024,
+    ("mmad_sparse", Role.WRITE, Space.L0C): 1024,
     ("scalar_load", Role.READ, Space.GM): ELEMENT,
     ("scalar_store", Role.WRITE, Space.GM): ELEMENT,
     ("vmrgsort4", Role.READ, Space.UB): 8,

@@ -48,6 +48,7 @@ class FootprintTable:
     def __init__(self) -> None:
         self.low = np.empty(0, np.int64)
         self.high = np.empty(0, np.int64)
+        self.plain = np.empty(0, np.bool_)  # one contiguous run
 
     def grow(self) -> None:
         """Take in the footprints that are new."""
@@ -57,6 +58,15 @@ class FootprintTable:
         fresh = FOOTPRINTS[known:]
         self.low = np.concatenate([self.low, [0 if item.empty else item.low for item in fresh]])
         self.high = np.concatenate([self.high, [0 if item.empty else item.high for item in fresh]])
+        self.plain = np.concatenate([self.plain, [not item.loops and item.mask is None for item in fresh]])
+
+    def runs(self, numbers: np.ndarray) -> np.ndarray:
+        """Which footprint numbers are one contiguous run."""
+        self.grow()
+        if not self.plain.size:
+            return np.zeros(numbers.shape, np.bool_)
+        plain: np.ndarray = (numbers >= 0) & self.plain[np.maximum(numbers, 0)]
+        return plain
 
     def extents(self, batch: Batch, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of each footprint number, relative to the access address; equal where nothing is touched."""

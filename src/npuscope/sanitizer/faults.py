@@ -78,6 +78,33 @@ FORMS: dict[str, Form] = {
         "queue-state", Severity.ERROR, _queue("{queue} is used before init_buffer gave it memory"),
         "Call pipe.init_buffer for it first.",
     ),
+    "enque_full": Form(
+        "queue-state", Severity.WARNING,
+        lambda facts: f"enque into {facts['queue'] or 'the queue'} beyond its depth of {facts['depth']}",
+        "Deque before the next enque, or declare the queue deeper.",
+    ),
+    "queue_limit": Form(
+        "queue-limit", Severity.ERROR,
+        lambda facts: f"the queues of position {facts['position']} need {facts['required']} event ids, "
+        f"the device has {facts['available']}",
+        "Use fewer queues or fewer buffers per queue.",
+    ),
+    "event_ids_exhausted": Form(
+        "queue-limit", Severity.ERROR,
+        lambda facts: f"all {facts['limit']} event ids of {facts['event']} are taken",
+        "Release event ids that are not needed any more.",
+    ),
+    "event_id_not_allocated": Form(
+        "queue-state", Severity.ERROR,
+        lambda facts: f"event id {facts['id']} of {facts['event']} is released but was not allocated",
+        "Release each id once, after alloc_event_id.",
+    ),
+    "bad_event": Form(
+        "bad-event", Severity.ERROR,
+        lambda facts: f"{facts['event']} names one pipe twice: a flag from a pipe to itself never arrives",
+        "Use pipe_barrier to order a pipe with itself.",
+    ),
+    "trap": Form("trap", Severity.ERROR, lambda facts: "the kernel called trap and ends here", ""),
     "launch_too_large": Form(
         "launch-too-large", Severity.ERROR,
         lambda facts: f"the grid has {facts['blocks']} blocks, a launch takes at most {facts['limit']}; "
@@ -95,7 +122,9 @@ FORMS: dict[str, Form] = {
         "Keep the operand within what the instruction takes.",
     ),
 }
-"""Faults that the memory check reports. Faults of synchronisation other than a deadlock belong to the sync check."""
+"""Faults that the memory check reports. What is said of flags that are set twice or left set, and of the data cache
+(flag_set_twice, flag_left_set, cross_core_overflow, cross_core_left_set, stale_read, lost_write), belongs to the checks
+of synchronisation and cache maintenance."""
 
 
 def fault_finding(batch: Batch, fault: Fault) -> Finding | None:
@@ -122,4 +151,6 @@ def _waits(batch: Batch, fault: Fault) -> tuple[str, ...]:
         site = batch.sites[number]
         where = f"{site.frames[0].file}:{site.frames[0].line}" if site.frames else "?"
         lines.append(f"{batch.launch.cores[core].name} pipe {Pipe(pipe).name} waits for {what} at {where}")
+    if fault.facts.get("not_started"):
+        lines.append(f"{fault.facts['not_started']} blocks have not started, because these cores are taken")
     return tuple(lines)

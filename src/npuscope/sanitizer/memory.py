@@ -7,6 +7,7 @@ looked at one by one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,13 @@ from npuscope.sanitizer.alignment import required
 from npuscope.sanitizer.buffers import NEVER, BufferTable, FootprintTable
 from npuscope.sanitizer.faults import fault_finding
 from npuscope.sanitizer.findings import Access, Collector, Finding, Owner, Severity, launched
+from npuscope.sanitizer.overwrite import Overlap, Writers
 from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site, Space
+
+REPEAT_BYTES = 256
+"""What a vector instruction handles at a time (hardware.md 4.1)."""
 
 ROLE_WORDS = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "write"}
 
@@ -34,6 +39,7 @@ class MemoryCheck:
         self._footprints = FootprintTable()
         self._buffers = BufferTable()
         self._faults = 0
+        self._writers = Writers()
         self._over: set[Space] = set()  # memories that the launch's framework buffers overflow
 
     @property
@@ -46,6 +52,7 @@ class MemoryCheck:
         if batch.first == 0:
             self._buffers = BufferTable()
             self._faults = 0
+            self._writers = Writers()
             self._over = set()
         self.instructions += batch.instruction.shape[1]
         self._machine_faults(batch)
@@ -54,6 +61,8 @@ class MemoryCheck:
             self._accesses(batch)
         if batch.last:
             self.launches += 1
+            for overlap in self._writers.overlaps(batch):
+                self._overwritten(batch, overlap)
 
     def _machine_faults(self, batch: Batch) -> None:
         for fault in batch.faults[self._faults :]:
@@ -70,11 +79,14 @@ class MemoryCheck:
         instruction, role, buffer, address, footprint = batch.access
         low, high = self._footprints.extents(batch, footprint)
         touched = low < high
+        self._writers.add(batch, table.space[buffer] == Space.GM, low, high)
         outside = touched & ((address + low < table.base[buffer]) | (address + high > table.end[buffer]))
         stale = touched & (instruction > table.freed[buffer])
         frozen = touched & table.frozen[buffer] & (role != Role.READ)
         opcode = batch.column("opcode")[instruction - batch.first]
         skewed = touched & self._misaligned(batch, opcode, role, buffer, address, footprint)
+        for row in self._shifted(batch, low, high):
+            self._overlapping(batch, int(row))
         for row in np.flatnonzero(outside):
             self._illegal(batch, int(row))
         for row in np.flatnonzero(stale):
@@ -83,6 +95,22 @@ class MemoryCheck:
             self._frozen(batch, int(row))
         for row in np.flatnonzero(skewed):
             self._skewed(batch, int(row))
+
+    def _shifted(self, batch: Batch, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Access rows of vector sources that lie askew under their destination: the same run of bytes at another place,
+        so that a repeat reads what it or the one before it has just written (hardware.md 2.2)."""
+        instruction, role, buffer, address, footprint = batch.access
+        vector = batch.column("pipe")[instruction - batch.first] == Pipe.V
+        local = vector & (self._buffers.space[buffer] == Space.UB) & self._footprints.runs(footprint)
+        target = np.full(batch.instruction.shape[1], -1)
+        writes = np.flatnonzero(local & (role == Role.WRITE))
+        target[instruction[writes] - batch.first] = writes
+        reads = np.flatnonzero(local & (role == Role.READ))
+        place = target[instruction[reads] - batch.first]
+        reads, place = reads[place >= 0], place[place >= 0]
+        ahead = address[place] - address[reads]
+        askew = (ahead != 0) & (np.abs(ahead) < high[reads] - low[reads]) & (ahead > -REPEAT_BYTES)
+        return reads[askew & (footprint[reads] == footprint[place])]
 
     # -- alignment -----------------------------------------------------------------------------------------------
 
@@ -107,11 +135,11 @@ class MemoryCheck:
     # -- one bad row at a time -----------------------------------------------------------------------------------
 
     def _illegal(self, batch: Batch, row: int) -> None:
-        view = RowView(batch, row)
+        view = view_of(batch, row)
         owner = view.buffer
         if owner.space in self._over and owner.kind in ("queue", "tbuf"):
             return  # the buffer itself does not fit, which has been said
-        end = int(self._buffers.end[view.buffer_number])
+        end = int(self._buffers.end[int(batch.access_column("buffer")[row])])
         starts, nbytes = _runs(view.footprint)
         starts = starts + view.address
         inside = np.clip(np.minimum(starts + nbytes, end) - np.maximum(starts, owner.base), 0, nbytes)
@@ -150,8 +178,8 @@ class MemoryCheck:
         return ""
 
     def _freed(self, batch: Batch, row: int) -> None:
-        view = RowView(batch, row)
-        freed_at = int(self._buffers.freed[view.buffer_number])
+        view = view_of(batch, row)
+        freed_at = int(self._buffers.freed[int(batch.access_column("buffer")[row])])
         freed_site = _site_of(batch, freed_at)
         where = f" on line {freed_site.frames[0].line}" if freed_site and freed_site.frames else ""
         finding = view.finding(
@@ -165,7 +193,7 @@ class MemoryCheck:
         self.collector.add(("freed", *view.key()), finding)
 
     def _frozen(self, batch: Batch, row: int) -> None:
-        view = RowView(batch, row)
+        view = view_of(batch, row)
         finding = view.finding(
             "write-to-read-only",
             Severity.ERROR,
@@ -175,8 +203,41 @@ class MemoryCheck:
         )
         self.collector.add(("frozen", *view.key()), finding)
 
+    def _overlapping(self, batch: Batch, row: int) -> None:
+        view = view_of(batch, row)
+        finding = view.finding(
+            "operand-overlap",
+            Severity.ERROR,
+            f"the destination overlaps {view.buffer.name or 'a source'} in part: what is read depends on how far the "
+            "instruction has come",
+            "Let source and destination be the same or apart, or go through another buffer.",
+            size=view.touched_bytes(),
+        )
+        self.collector.add(("overlap", *view.key()), finding)
+
+    def _overwritten(self, batch: Batch, overlap: Overlap) -> None:
+        earlier, later = overlap.writes
+        owner = batch.buffers[later.buffer]
+        names = [batch.launch.cores[write.core].name for write in overlap.writes]
+        site, other = batch.sites[later.site], batch.sites[earlier.site]
+        where = f" at {other.frames[0].file}:{other.frames[0].line}" if other.frames else ""
+        finding = describe(
+            batch, later.site, later.core, later.opcode, later.pipe, owner, Role.WRITE, later.address,
+            footprint_of(batch, later.footprint),
+        ).finding(
+            "overwrite",
+            Severity.WARNING,
+            f"{overlap.end - overlap.start} bytes of {owner.name} are written by {names[0]} and by {names[1]}, "
+            "and nothing in the kernel orders the two",
+            "Give each core a part of its own, add atomically, or order the cores (sync_all).",
+            size=overlap.end - overlap.start,
+            element=(overlap.start - owner.base) // _width(owner),
+            notes=(f"{names[0]} writes them{where}.",),
+        )
+        self.collector.add(("overwrite", batch.launch.kernel, site, other, owner.name), finding)
+
     def _skewed(self, batch: Batch, row: int) -> None:
-        view = RowView(batch, row)
+        view = view_of(batch, row)
         owner = view.buffer
         needed = required(view.opcode, view.role, owner.space, _width(owner))
         offset = view.address - owner.base
@@ -193,25 +254,41 @@ class MemoryCheck:
         self.collector.add(("misaligned", *view.key()), finding)
 
 
-class RowView:
-    """One access row with everything it refers to."""
+def view_of(batch: Batch, row: int) -> RowView:
+    """The access in row `row` of a batch's access table."""
+    instruction, role, buffer, address, footprint = (int(value) for value in batch.access[:, row])
+    column = instruction - batch.first
+    core, pipe, opcode, site = (int(batch.column(name)[column]) for name in ("core", "pipe", "opcode", "site"))
+    shape = footprint_of(batch, footprint)
+    return describe(batch, site, core, opcode, pipe, batch.buffers[buffer], Role(role), address, shape)
 
-    def __init__(self, batch: Batch, row: int) -> None:
-        instruction, role, buffer, address, footprint = (int(value) for value in batch.access[:, row])
-        self.batch = batch
-        self.role = Role(role)
-        self.buffer_number = buffer
-        self.buffer: Buffer = batch.buffers[buffer]
-        self.address = address
-        self.footprint_number = footprint
-        self.footprint: Footprint | Explicit = (
-            FOOTPRINTS[footprint] if footprint >= 0 else batch.explicit[-footprint - 1]
-        )
-        column = instruction - batch.first
-        self.core = int(batch.column("core")[column])
-        self.pipe = Pipe(int(batch.column("pipe")[column]))
-        self.opcode = OPCODES.names[int(batch.column("opcode")[column])]
-        self.site_number = int(batch.column("site")[column])
+
+def footprint_of(batch: Batch, number: int) -> Footprint | Explicit:
+    """A footprint by its number in an access row."""
+    return FOOTPRINTS[number] if number >= 0 else batch.explicit[-number - 1]
+
+
+def describe(
+    batch: Batch, site: int, core: int, opcode: int, pipe: int, buffer: Buffer, role: Role, address: int,
+    footprint: Footprint | Explicit,
+) -> RowView:
+    """An access from the numbers that the trace holds."""
+    return RowView(batch, role, buffer, address, footprint, core, Pipe(pipe), OPCODES.names[opcode], site)
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """One access with everything it refers to."""
+
+    batch: Batch
+    role: Role
+    buffer: Buffer
+    address: int
+    footprint: Footprint | Explicit
+    core: int
+    pipe: Pipe
+    opcode: str
+    site_number: int
 
     @property
     def site(self) -> Site:

@@ -310,8 +310,9 @@ def test_operands_in_l1_are_nz_padded_to_fractals(
     cube.run("matmul.set_tensor_b", mm, l1_b, int(transposed))
     cube.run("matmul.iterate_all", mm, cube.gm(c), 0, 0, 0, 0, 1)
     np.testing.assert_array_equal(c, product(a, b))
-    assert cube.touched(l1_a, Role.READ) <= set(range(l1_a.address, l1_a.address + l1_a.length * 2))
-    assert len(cube.touched(l1_a, Role.READ)) >= m * k * 2
+    read = cube.touched(l1_a, Role.READ)
+    assert read <= set(range(l1_a.address, l1_a.address + l1_a.length * 2))
+    assert len(read) >= m * k * 2
 
 
 @pytest.mark.parametrize(("c_type", "width", "split"), [(F32, 16, 0), (F16, 16, 0), (F32, 8, 1)])
@@ -531,8 +532,6 @@ def test_footprints_are_exact_inside_wider_matrices(cube: Any, start: Any, tilin
         bytes_of = np.arange(array.nbytes).reshape(*array.shape, array.itemsize)
         return set((tensor.address + bytes_of[rows, columns]).reshape(-1).tolist())
 
-    batch_reads = [cube.touched(tensor, Role.READ) for tensor in tensors[:1]]
-    assert batch_reads[0] == set()  # the batch was cut: read it once
     cube.run("matmul.iterate_all", mm, tensors[2].at(80 + 3), 0, 0, 0, 0, 1)
     assert cube.touched(tensors[0], Role.READ) == block(a, tensors[0], slice(0, 10), slice(5, 65))
     cube.run("matmul.iterate_all", mm, tensors[2].at(80 + 3), 0, 0, 0, 0, 1)

@@ -108,9 +108,6 @@ def library_call(writer: Writer, op: Op) -> None:
         raise writer.unsupported("has no lowering")
     arguments = ["core", str(writer.site()), *operand_groups(writer, op, entry)]
     for name, default in entry.attributes.items():
-        if name == "polling":
-            arguments.append(f"polling={writer.while_depth > 0}")
-            continue
         if name == "address_dtype":
             arguments.append(f"address_dtype={writer.constant(_address_dtype(writer, op), 'dtype')}")
             continue

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -72,15 +71,26 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """What is read of the image: `nbytes` bytes at each of `starts`; where these form a regular walk, also as `layout`
+    from byte `first` on."""
+
+    starts: np.ndarray
+    nbytes: int
+    first: int
+    layout: Layout | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """Where each element of the columns comes from: `offsets` (rows, columns) into the image in elements, _PADDING for
-    the fill value and _OUTSIDE for what is not part of the matrix. `reads` are (byte starts, bytes) of what is touched,
-    `span` how many elements."""
+    """Where each element of the columns comes from: `offsets` (rows, columns) into the image in elements. `special`
+    marks those that are not in the image, `padding` those of them that are the fill value; the others are zero. `span`
+    is how many elements of the image are in reach."""
 
     offsets: np.ndarray
     special: np.ndarray | None
     padding: np.ndarray | None
-    reads: tuple[tuple[np.ndarray, int], ...]
+    reads: tuple[Touched, ...]
     span: int
 
 
@@ -106,7 +116,7 @@ def plan(geometry: Geometry, rows: Window, columns: Window, lanes: int, size: in
     for width in np.unique(block_width):
         starts = np.unique(pixels[inside & (block_width == width)]) * size
         if starts.size:
-            reads.append((starts.astype(np.int64), int(width) * size))
+            reads.append(_touched(starts.astype(np.int64), int(width) * size))
     span = int(offsets.max(initial=-1)) + 1
     return Plan(np.maximum(offsets, 0), special, padding if padding.any() else None, tuple(reads), span)
 
@@ -123,6 +133,18 @@ def _columns(
     block = np.where(last, whole, place // (points * lanes))
     inner = np.where(last, place, place % (points * lanes))
     return block, inner // width, inner % width, width, block * (geometry.height * geometry.width * lanes)
+
+
+def _touched(starts: np.ndarray, nbytes: int) -> Touched:
+    """`nbytes` bytes at sorted `starts`, as a walk where they form equal runs at equal distances."""
+    breaks = np.flatnonzero(np.diff(starts) != nbytes) + 1
+    heads = starts[np.concatenate([[0], breaks])]
+    lengths = np.diff(np.concatenate([[0], breaks, [starts.size]])) * nbytes
+    steps = np.diff(heads)
+    if np.any(lengths != lengths[0]) or (steps.size and np.any(steps != steps[0])):
+        return Touched(starts, nbytes, 0, None)
+    step = int(steps[0]) if steps.size else int(lengths[0])
+    return Touched(starts, nbytes, int(heads[0]), strided((heads.size, int(lengths[0])), (step, 1), 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +212,8 @@ def gather_columns(core: Core, source: Tensor, shape: Columns) -> np.ndarray:
     """The windows' elements (rows, columns), recorded as reads."""
     size = source.dtype.itemsize
     found = plan(shape.geometry, shape.rows, shape.columns, columns_of(source.dtype), size)
-    for starts, nbytes in found.reads:
-        _note(core, source, starts, nbytes)
+    for touched in found.reads:
+        _note(core, source, touched)
     if shape.boundary:
         at = source.address - source.memory.base + found.offsets * size
         places = np.where(at >= shape.boundary, at % shape.boundary, at) // size
@@ -207,28 +229,12 @@ def gather_columns(core: Core, source: Tensor, shape: Columns) -> np.ndarray:
     return np.asarray(values, source.dtype)
 
 
-def _note(core: Core, source: Tensor, starts: np.ndarray, nbytes: int) -> None:
-    """Record a read of `nbytes` bytes at each of the sorted `starts`, as a regular walk where it is one."""
-    first, layout = _walk(starts.tobytes(), nbytes)
-    if layout is not None:
-        core.note(READ, moved(source, first), layout)
+def _note(core: Core, source: Tensor, touched: Touched) -> None:
+    if touched.layout is not None:
+        core.note(READ, moved(source, touched.first), touched.layout)
         return
-    number = core.recorder.add_explicit(starts, nbytes)
+    number = core.recorder.add_explicit(touched.starts, touched.nbytes)
     core.recorder.accesses.extend((core.row, READ, source.buffer, source.address, number))
-
-
-@lru_cache(maxsize=512)
-def _walk(raw: bytes, nbytes: int) -> tuple[int, Layout | None]:
-    """(first byte, layout) of sorted starts that form equal runs at equal distances; None where they do not."""
-    starts = np.frombuffer(raw, np.int64)
-    breaks = np.flatnonzero(np.diff(starts) != nbytes) + 1
-    heads = starts[np.concatenate([[0], breaks])]
-    lengths = np.diff(np.concatenate([[0], breaks, [starts.size]])) * nbytes
-    steps = np.diff(heads)
-    if np.any(lengths != lengths[0]) or (steps.size and np.any(steps != steps[0])):
-        return 0, None
-    step = int(steps[0]) if steps.size else int(lengths[0])
-    return int(heads[0]), strided((heads.size, int(lengths[0])), (step, 1), 1)
 
 
 def _store(core: Core, destination: Tensor, matrix: np.ndarray, *, by_column: bool, step: int) -> None:
@@ -261,5 +267,4 @@ def column_fractals(
     size = destination.dtype.itemsize
     for number, shape in enumerate(shapes):
         values = gather_columns(core, source, shape)
-        place: Any = moved(destination, number * jump * FRACTAL)
-        core.store(place, contiguous(FRACTAL // size, size), values.reshape(-1))
+        core.store(moved(destination, number * jump * FRACTAL), contiguous(FRACTAL // size, size), values.reshape(-1))
