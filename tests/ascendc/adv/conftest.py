@@ -26,6 +26,12 @@ def operand(dtype: Any, position: str = "gm", fmt: int = 0, transposed: bool = F
 
 
 @pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers, the same in every run."""
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
 def matmul_type() -> Callable[..., str]:
     """The text of a Matmul object's IR type from dtypes of A and C and what differs from plain row-major GM."""
 

@@ -2,8 +2,7 @@
 
 On the device, register_matmul turns the AIC into a server that never reaches the lines after it, and a client's calls
 post messages through GM. Here the client's call does the AIC's work at once, in rows of the AIC, because the client's
-order of calls is the order in which the server takes them; the AIC itself waits until its clients have ended. Three
-rows mark what orders the two cores:
+order of calls is the order in which the server takes them. Three rows mark what orders the two cores:
 
 * ``kfc_post``, on the client's MTE3 (which writes the message): a: kind of message, b: the server's core. What the
   client's MTE3 did before is done when the server sees the message.

@@ -164,11 +164,20 @@ def _bias(state: Matmul, bias: Tensor | None, number: int, group: int, offset: i
     return shifted(bias, (own * state.shape.single_n + offset) * bias.dtype.itemsize)
 
 
-def _check(state: Matmul, batch: Batch, name: str) -> None:
+def _check(state: Matmul, batch: Batch, name: str, site: int) -> None:
+    """What the IterateBatch page demands: a layout, batch numbers that divide, and in BSNGD matrices of one B only."""
     if state.type.a.layout == NONE or state.type.b.layout == NONE:
         raise UserError(f"matmul.{name} takes MatmulTypes with a layout; give a and b LayoutMode NORMAL or another")
     if min(batch.a, batch.b) < 1 or max(batch.a, batch.b) % min(batch.a, batch.b):
         raise UserError(f"matmul.{name}: batch_a {batch.a} and batch_b {batch.b} must be multiples of one another")
+    layouts = (state.type.a.layout, state.type.b.layout, state.type.c.layout)
+    if batch.sequential and (BSNGD in layouts or SBNGD in layouts):
+        refuse(state.client, site, f"en_sequential_write of {name} in layout BSNGD or SBNGD", "True", "False")
+    for side, layout, number in (("A", layouts[0], batch.a), ("B", layouts[1], batch.b)):
+        axes = axes_of(state.settled(), side)
+        if layout == BSNGD and axes.n * axes.g % number:
+            limit = f"a divisor of {side}LayoutInfoN * {side}LayoutInfoG = {axes.n * axes.g}"
+            refuse(state.client, site, f"batch_{side.lower()} of {name} in layout BSNGD", number, limit)
 
 
 @operation("ascendc.matmul.set_batch_num")
@@ -206,7 +215,7 @@ def iterate_batch_cube_only(
 
 def _batch(state: Matmul, site: int, tensor: Tensor, batch: Batch, partial_sum: int | None) -> None:
     check_operand("iterate_batch", state.type.c.dtype, tensor.dtype)
-    _check(state, batch, "iterate_batch")
+    _check(state, batch, "iterate_batch", site)
     if partial_sum:
         raise Unsupported("matmul.iterate_batch with partial sum is not simulated; use en_atomic=1 to add to C")
     begin_walk(state, site)
@@ -228,7 +237,7 @@ def iterate_n_batch(
     if state.workspace is None:
         raise UserError("matmul.iterate_n_batch writes to a workspace; call matmul.set_workspace before")
     batch = Batch(batch_a, batch_b, stride_a, stride_b, bool(sequential), 0)
-    _check(state, batch, "iterate_n_batch")
+    _check(state, batch, "iterate_n_batch", site)
     if NORMAL in (state.type.a.layout, state.type.b.layout, state.type.c.layout):
         raise UserError("matmul.iterate_n_batch takes LayoutMode BSNGD, SBNGD or BNGS1S2, not NORMAL")
     begin_walk(state, site)

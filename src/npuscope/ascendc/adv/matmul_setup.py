@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from npuscope.ascendc.adv import kfc
@@ -18,7 +17,6 @@ from npuscope.npu.core import READ, Core, opcode
 from npuscope.npu.layout import contiguous
 from npuscope.npu.machine import CoreExit
 from npuscope.npu.numbers import type_name
-from npuscope.npu.sync import Wait
 from npuscope.npu.tensor import DType, Pointer, Tensor
 from npuscope.trace.schema import Pipe, Space
 
@@ -39,13 +37,12 @@ def refuse(core: Core, site: int, what: str, value: Any, limit: str) -> None:
 @operation("ascendc.regist_matmul_obj")
 def regist_matmul_obj(
     core: Core, site: int, pipe: Any, workspace: Any, matmul: Record, tiling: Record | None = None
-) -> Generator[Wait, None, None]:
+) -> None:
     """REGIST_MATMUL_OBJ: ties the object to a cube core. On the AIC of a mixed kernel the rest of the kernel is not
-    for this core: it serves its vector cores until they end. `workspace` holds the message queue, which is not
+    for this core, which serves its vector cores: raises CoreExit. `workspace` holds the message queue, which is not
     modelled. More than one object in a mixed kernel is refused: the server of the first never comes to the second."""
     if core.is_aic and core.machine.mixed:
         core.begin(site, S, SERVE, origin=FRAMEWORK)
-        yield from kfc.serve(core, site)
         raise CoreExit
     core.begin(site, S, REGISTER, origin=FRAMEWORK)
     state = make(matmul, core, kfc.server_of(core))
