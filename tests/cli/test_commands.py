@@ -163,3 +163,27 @@ def test_help_documents_the_exit_codes() -> None:
     assert "0 clean, 1 findings, 2 usage" in text
     for verb in ("check", "run", "record"):
         assert verb in text
+
+
+def test_a_kernel_that_an_error_ends_is_not_called_clean(tmp_path: Path) -> None:
+    """An element type that the instruction does not take: one line with the user's line, exit 2, a partial report."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        """import numpy as np
+import asc
+import asc.runtime.config as config
+config.set_platform(config.Backend.Model)
+
+@asc.jit
+def kernel(x: asc.GlobalAddress):
+    local = asc.LocalTensor(asc.int32, asc.TPosition.VECCALC, 0, 64)
+    asc.exp(local, local, 64)
+
+kernel[1](np.zeros(64, np.int32))
+"""
+    )
+    done = npuscope("check", "script.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "clean" not in done.stderr
+    assert "Partial: kernel stopped early" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("npuscope: script.py:9: ")

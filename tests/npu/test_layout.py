@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npuscope.npu.layout import bit_mask, contiguous, counter_repeats, prefix_mask, repeats, strided
+from npuscope.npu.layout import bit_mask, contiguous, prefix_mask, repeats, strided
 from npuscope.trace.footprint import FOOTPRINTS
 
 
@@ -62,17 +62,6 @@ def test_an_empty_mask_touches_nothing() -> None:
     layout = repeats(4, 1, 8, 4, bytes(64))
     assert FOOTPRINTS[layout.number].empty
     assert (layout.low, layout.high) == (0, 0)
-
-
-@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
-def test_counter_mode_is_full_repeats_and_a_masked_rest(count: int) -> None:
-    head, tail = counter_repeats(count, 1, 10, 4)
-    full, rest = divmod(count, 64)
-    assert head.shape[0] == full
-    assert (tail is None) == (rest == 0)
-    if tail is not None:
-        assert tail.mask is not None
-        assert int(tail.mask.sum()) == rest
 
 
 @pytest.mark.parametrize(("active", "lanes"), [(0, 64), (5, 64), (64, 64), (128, 128)])

@@ -500,3 +500,11 @@ def test_m15_wide_scalar_at_an_odd_word(sanitize: Sanitize, at: int, kinds: list
         """
     )
     assert checked.kinds == kinds
+
+
+def test_a_copy_of_part_of_a_block(sanitize: Sanitize) -> None:
+    """DataCopy moves whole blocks of 32 bytes (sanitizer.md 5.2): of 63 floats the last seven stay."""
+    (finding,) = sanitize(COPY_IN.format(length=64, n=63, size=64, at=0)).findings
+    assert (finding.kind, finding.severity.word) == ("copy-truncated", "warning")
+    assert "last 28 bytes" in finding.summary
+    assert finding.frames[0].line > 0

@@ -56,6 +56,8 @@ def data_copy_l2(core: Core, site: int, destination: Tensor, source: Tensor, cou
         copy_run(core, site, destination, source, nbytes - nbytes % BLOCK)
     else:
         copy_runs(core, site, destination, source, _blocks(core, destination, 1, nbytes // unit, 0, 0))
+    if nbytes % unit:
+        core.fault("copy_truncated", bytes=nbytes % unit, unit=unit)
 
 
 @operation("ascendc.data_copy_l0")

@@ -11,9 +11,9 @@ from npuscope.ascendc.registry import operation
 from npuscope.errors import UserError
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.isa.fixpipe import FIXPIPE, PRE_QUANT, VECTOR_MODES, Output, write_out
-from npuscope.npu.isa.move import Blocks, copy_runs, moved, runs_here
+from npuscope.npu.isa.move import Blocks, copy_runs, runs_here
 from npuscope.npu.layout import BLOCK
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Origin, Pipe, Space
 
 FIELDS.update(
@@ -94,7 +94,7 @@ def _load_words(core: Core, site: int, workspace: Tensor, first: int, count: int
     nbytes = -(-count * 8 // unit) * unit
     number = core.raw_tensor(Space.FB, 0, nbytes, site, "fixpipe words", "uint64")
     words = Tensor(core.memories[Space.FB], 0, np.dtype(np.uint64), number, count)
-    copy_runs(core, site, words, moved(workspace, first * 8), Blocks(1, nbytes // unit, 0, 0, unit, BLOCK, 128, True))
+    copy_runs(core, site, words, shifted(workspace, first * 8), Blocks(1, nbytes // unit, 0, 0, unit, BLOCK, 128, True))
     core.begin(site, FIX, BARRIER, origin=Origin.FRAMEWORK)
     return words
 
@@ -102,11 +102,11 @@ def _load_words(core: Core, site: int, workspace: Tensor, first: int, count: int
 def _advanced(destination: Tensor, source: Tensor, output: Output, first: int) -> tuple[Tensor, Tensor]:
     """Destination and source `first` columns (a multiple of 128) further on."""
     size = destination.dtype.itemsize
-    origin = moved(source, first // 16 * output.source_stride * 64)
+    origin = shifted(source, first // 16 * output.source_stride * 64)
     if output.row_major:
-        return moved(destination, first * size), origin
+        return shifted(destination, first * size), origin
     width = 32 if size == 1 else 16
-    return moved(destination, first // width * output.stride * BLOCK), origin
+    return shifted(destination, first // width * output.stride * BLOCK), origin
 
 
 @operation("ascendc.set_fixpipe_pre_quant_flag")

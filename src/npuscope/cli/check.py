@@ -13,7 +13,7 @@ from npuscope.cli.session import ARGUMENTS, run_in_session, script_options
 from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, UserError
 from npuscope.report.document import Result
 from npuscope.report.text import findings_text
-from npuscope.sanitizer.findings import Severity
+from npuscope.sanitizer.findings import Severity, worst
 from npuscope.sanitizer.memory import MemoryCheck
 from npuscope.trace.file import is_trace, read_batches
 
@@ -48,13 +48,13 @@ def command(
             if not check.launches:
                 raise
             trouble = error
-    partial = f"the run stopped early: {trouble}" if trouble else ""
+    partial = "; ".join(dict.fromkeys(check.stopped)) or (f"the run stopped early, {trouble}" if trouble else "")
     result = Result(tuple(check.findings), (check.name,), check.launches, check.instructions, partial)
     _write(result, form, output)
     if trouble is not None:
         print(f"npuscope: {trouble}", file=sys.stderr)
-    worst = max((finding.severity for finding in result.findings), default=Severity.ADVISORY)
-    if worst >= (Severity.WARNING if strict else Severity.ERROR):
+    found = worst(result.findings)
+    if found is not None and found >= (Severity.WARNING if strict else Severity.ERROR):
         return EXIT_FINDINGS
     return trouble.exit_code if trouble is not None else code
 

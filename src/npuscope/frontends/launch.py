@@ -11,7 +11,7 @@ import numpy as np
 from npuscope.errors import UserError
 from npuscope.mlir.program import Program
 from npuscope.npu.chip import Chip, load_chip
-from npuscope.npu.machine import Machine, cube_cores, mixed_cores, vector_cores
+from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores
 from npuscope.npu.memory import GlobalMemory, borrow
 from npuscope.npu.tensor import Pointer
 from npuscope.trace.recorder import Recorder
@@ -145,13 +145,26 @@ def launch(session: Session, request: LaunchRequest) -> None:
         arguments = tuple(bind(memory, recorder, *pair) for pair in prepared)
         try:
             machine.run(request.program.entry, arguments)
+        except Deadlock:
+            raise
         except UserError as error:
-            raise _at_user_line(error, request.program) from None
+            told = _at_user_line(error, request.program)
+            _note_stop(recorder, told)
+            raise told from None
+        except BaseException as error:
+            _note_stop(recorder, error)
+            raise
         finally:
             for line in machine.output:
                 session.print_line(line)
     finally:
         recorder.end()
+
+
+def _note_stop(recorder: Recorder, error: BaseException) -> None:
+    """Let the trace say that the launch did not come to its end, so that nothing calls it clean."""
+    facts = {"error": f"{type(error).__name__}: {error}"}
+    recorder.add_fault(Fault("stopped", max(recorder.rows - 1, 0), -1, 0, facts))
 
 
 def _at_user_line(error: UserError, program: Program) -> UserError:

@@ -45,7 +45,6 @@ class Writer:
         self.lines: list[str] = []
         self.frames: list[Frame | None] = []
         self.globals: dict[str, Any] = {}
-        self.loop_depth = 0
         self.while_depth = 0
         self.address_dtypes: dict[int, Any] = {}  # of values that hold tensor addresses: the tensors' element types
         self.may_stall = False  # the program waits for event flags itself, so that a pipe may stall (npu.sync)

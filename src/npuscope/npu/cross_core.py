@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from npuscope.npu.machine import Machine
 
 SET, WAIT = OPCODES.number("cross_core_set"), OPCODES.number("cross_core_wait")
-MODES = (0, 1, 2, 4)
 MODE4 = 64
 """Mode 4 has counters of its own: number 3 of mode 4 is counter 67."""
 HALVES = 16

@@ -98,20 +98,6 @@ def repeats(
     return Layout(shape, strides, itemsize, Footprint(itemsize, loops, mask, 2), mask=flags)
 
 
-@lru_cache(maxsize=4096)
-def counter_repeats(count: int, block_stride: int, repeat_stride: int, itemsize: int) -> tuple[Layout, Layout | None]:
-    """A vector operand in counter mode: full repeats and, if `count` is no multiple of a repeat, the masked last one.
-
-    The second layout is relative to the operand's address advanced by ``count // lanes * repeat_stride`` blocks.
-    """
-    lanes = REPEAT_BYTES // itemsize
-    full, tail = divmod(count, lanes)
-    head = repeats(full, block_stride, repeat_stride, itemsize)
-    if not tail:
-        return head, None
-    return head, repeats(1, block_stride, repeat_stride, itemsize, prefix_mask(tail, lanes))
-
-
 @lru_cache(maxsize=1024)
 def prefix_mask(active: int, lanes: int) -> bytes:
     """Lane flags with the first `active` of `lanes` set."""

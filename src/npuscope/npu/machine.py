@@ -18,7 +18,7 @@ from npuscope.npu.memory import GlobalMemory
 from npuscope.npu.sync import Stuck, Wait
 from npuscope.npu.tensor import Pointer, Tensor
 from npuscope.trace.recorder import Recorder
-from npuscope.trace.schema import CoreInfo, CoreType, Fault, Launch, Site, Space
+from npuscope.trace.schema import CoreInfo, CoreType, Fault, Site, Space
 
 Routine = Generator[Wait | int, None, None]
 """A core at work. It yields a Wait when it cannot go on, or the address of a memory cell that it polls."""
@@ -355,8 +355,3 @@ def mixed_cores(count: int, vectors: int = 2) -> tuple[CoreInfo, ...]:
         infos.append(CoreInfo(CoreType.AIC, block))
         infos.extend(CoreInfo(CoreType.AIV, block * vectors + half, half) for half in range(vectors))
     return tuple(infos)
-
-
-def describe_launch(launch: Launch) -> str:
-    """The launch as its user wrote it: ``kernel[8]``."""
-    return f"{launch.kernel}[{', '.join(map(str, launch.grid))}]"

@@ -89,3 +89,10 @@ class Tensor:
         """Make this handle mean what `other` means."""
         for name in ("memory", "address", "dtype", "buffer", "length", "position", "slot"):
             setattr(self, name, getattr(other, name))
+
+
+def shifted(tensor: Tensor, nbytes: int) -> Tensor:
+    """The tensor `nbytes` bytes further on, same owner; `Tensor.at` counts in elements and keeps the length."""
+    if nbytes == 0:
+        return tensor
+    return Tensor(tensor.memory, tensor.address + nbytes, tensor.dtype, tensor.buffer, -1, tensor.position, tensor.slot)

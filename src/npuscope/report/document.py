@@ -34,7 +34,9 @@ class Result:
         errors, warnings = self.count(Severity.ERROR), self.count(Severity.WARNING)
         if not self.launches:
             return "nothing checked: no kernel was launched"
-        found = f"{_number(errors, 'error')}, {_number(warnings, 'warning')}" if self.findings else "clean"
+        found = f"{_number(errors, 'error')}, {_number(warnings, 'warning')}"
+        if not self.findings:
+            found = "clean" if not self.partial else "nothing found in the part that ran"
         looked = f"{_number(self.launches, 'launch', 'launches')}, {_number(self.instructions, 'instruction')}"
         tail = f" Partial: {self.partial}." if self.partial else ""
         return f"{', '.join(self.checks)}: {found} ({looked}). Not checked: {', '.join(UNCHECKED)}.{tail}"

@@ -115,6 +115,11 @@ FORMS: dict[str, Form] = {
         "deadlock", Severity.ERROR, lambda facts: "no core can go on and the kernel never ends",
         "Give each wait a set that comes before it on every path.",
     ),
+    "copy_truncated": Form(
+        "copy-truncated", Severity.WARNING,
+        lambda facts: f"the copy is no multiple of {facts['unit']} bytes: the last {facts['bytes']} bytes stay behind",
+        "Round the count up where both sides have room, or use data_copy_pad.",
+    ),
     "bad_operand": Form(
         "bad-operand", Severity.ERROR,
         lambda facts: f"{facts.get('what', 'an operand')} is {facts.get('value')}, "

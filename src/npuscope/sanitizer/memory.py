@@ -7,24 +7,19 @@ looked at one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
+from npuscope.sanitizer.access import AccessView, describe, footprint_of, runs, view_of, width_of, widths_of
 from npuscope.sanitizer.alignment import required
 from npuscope.sanitizer.buffers import NEVER, BufferTable, FootprintTable
 from npuscope.sanitizer.faults import fault_finding
-from npuscope.sanitizer.findings import Access, Collector, Finding, Owner, Severity, launched
+from npuscope.sanitizer.findings import Collector, Finding, Severity
 from npuscope.sanitizer.overwrite import Overlap, Writers
-from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site, Space
 
 REPEAT_BYTES = 256
 """What a vector instruction handles at a time (hardware.md 4.1)."""
-
-ROLE_WORDS = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "write"}
 
 
 class MemoryCheck:
@@ -36,6 +31,7 @@ class MemoryCheck:
         self.collector = Collector()
         self.instructions = 0
         self.launches = 0
+        self.stopped: list[str] = []  # kernels that an error ended, and the error
         self._footprints = FootprintTable()
         self._buffers = BufferTable()
         self._faults = 0
@@ -68,6 +64,8 @@ class MemoryCheck:
         for fault in batch.faults[self._faults :]:
             if fault.code == "over_capacity":
                 self._over.add(Space[str(fault.facts["space"])])
+            elif fault.code == "stopped":
+                self.stopped.append(f"{batch.launch.kernel} stopped early, {fault.facts['error']}")
             found = fault_finding(batch, fault)
             if found is not None:
                 key = (found.kind, fault.site, str(fault.facts.get("queue", "")), str(fault.facts.get("what", "")))
@@ -120,7 +118,7 @@ class MemoryCheck:
     ) -> np.ndarray:
         """Which accesses start at an address that their instruction does not take."""
         space = self._buffers.space[buffer]
-        width = _itemsizes(batch.buffers, buffer)
+        width = widths_of(batch.buffers, buffer)
         code = ((opcode * 4 + role) * 16 + space) * 32 + width
         kinds, where = np.unique(code, return_inverse=True)
         needed = np.array([self._needed(int(kind)) for kind in kinds], np.int64)[where]
@@ -140,7 +138,7 @@ class MemoryCheck:
         if owner.space in self._over and owner.kind in ("queue", "tbuf"):
             return  # the buffer itself does not fit, which has been said
         end = int(self._buffers.end[int(batch.access_column("buffer")[row])])
-        starts, nbytes = _runs(view.footprint)
+        starts, nbytes = runs(view.footprint)
         starts = starts + view.address
         inside = np.clip(np.minimum(starts + nbytes, end) - np.maximum(starts, owner.base), 0, nbytes)
         bad = int((nbytes - inside).sum())
@@ -149,7 +147,7 @@ class MemoryCheck:
         wrong = starts[inside < nbytes]
         before = wrong < owner.base
         first_bad = int(wrong[before].min()) if before.any() else max(int(wrong.min()), end)
-        width = _width(owner)
+        width = width_of(owner)
         kind = "illegal-write" if view.role is not Role.READ else "illegal-read"
         notes = [self._neighbour(batch, view, first_bad)] if owner.space is not Space.GM else []
         if end < owner.base + owner.size:
@@ -168,7 +166,7 @@ class MemoryCheck:
         )
         self.collector.add(("outside", kind, *view.key()), finding)
 
-    def _neighbour(self, batch: Batch, view: RowView, address: int) -> str:
+    def _neighbour(self, batch: Batch, view: AccessView, address: int) -> str:
         """Whose bytes the overrun lands in."""
         for other in batch.buffers:
             here = other.space is view.buffer.space and other.core in (-1, view.core)
@@ -231,7 +229,7 @@ class MemoryCheck:
             "and nothing in the kernel orders the two",
             "Give each core a part of its own, add atomically, or order the cores (sync_all).",
             size=overlap.end - overlap.start,
-            element=(overlap.start - owner.base) // _width(owner),
+            element=(overlap.start - owner.base) // width_of(owner),
             notes=(f"{names[0]} writes them{where}.",),
         )
         self.collector.add(("overwrite", batch.launch.kernel, site, other, owner.name), finding)
@@ -239,9 +237,9 @@ class MemoryCheck:
     def _skewed(self, batch: Batch, row: int) -> None:
         view = view_of(batch, row)
         owner = view.buffer
-        needed = required(view.opcode, view.role, owner.space, _width(owner))
+        needed = required(view.opcode, view.role, owner.space, width_of(owner))
         offset = view.address - owner.base
-        width = _width(owner)
+        width = width_of(owner)
         finding = view.finding(
             "misaligned",
             Severity.ERROR,
@@ -254,98 +252,19 @@ class MemoryCheck:
         self.collector.add(("misaligned", *view.key()), finding)
 
 
-def view_of(batch: Batch, row: int) -> RowView:
-    """The access in row `row` of a batch's access table."""
-    instruction, role, buffer, address, footprint = (int(value) for value in batch.access[:, row])
-    column = instruction - batch.first
-    core, pipe, opcode, site = (int(batch.column(name)[column]) for name in ("core", "pipe", "opcode", "site"))
-    shape = footprint_of(batch, footprint)
-    return describe(batch, site, core, opcode, pipe, batch.buffers[buffer], Role(role), address, shape)
-
-
-def footprint_of(batch: Batch, number: int) -> Footprint | Explicit:
-    """A footprint by its number in an access row."""
-    return FOOTPRINTS[number] if number >= 0 else batch.explicit[-number - 1]
-
-
-def describe(
-    batch: Batch, site: int, core: int, opcode: int, pipe: int, buffer: Buffer, role: Role, address: int,
-    footprint: Footprint | Explicit,
-) -> RowView:
-    """An access from the numbers that the trace holds."""
-    return RowView(batch, role, buffer, address, footprint, core, Pipe(pipe), OPCODES.names[opcode], site)
-
-
-@dataclass(frozen=True, slots=True)
-class RowView:
-    """One access with everything it refers to."""
-
-    batch: Batch
-    role: Role
-    buffer: Buffer
-    address: int
-    footprint: Footprint | Explicit
-    core: int
-    pipe: Pipe
-    opcode: str
-    site_number: int
-
-    @property
-    def site(self) -> Site:
-        """Where the instruction comes from."""
-        return self.batch.sites[self.site_number]
-
-    def key(self) -> tuple[Any, ...]:
-        """Rows that say the same: same line, instruction, role and owner's line."""
-        return (self.batch.launch.kernel, self.site_number, self.opcode, self.role, self.buffer.space,
-                self.buffer.name, self.buffer.site)
-
-    def touched_bytes(self) -> int:
-        """Bytes that the access touches."""
-        starts, nbytes = _runs(self.footprint)
-        return int(starts.size * nbytes)
-
-    def owner_phrase(self, end: int) -> str:
-        """The owner and its extent in words."""
-        owner = self.buffer
-        width = _width(owner)
-        name = owner.name or f"the tensor at {owner.space.name} {owner.base:#x}"
-        elements = (end - owner.base) // width
-        return f"{name}, which has {elements} {owner.dtype or 'byte'} elements ({end - owner.base} bytes)"
-
-    def finding(
-        self, kind: str, severity: Severity, summary: str, advice: str, size: int, element: int = -1,
-        notes: tuple[str, ...] = (),
-    ) -> Finding:
-        """A finding about this access."""
-        launch = self.batch.launch
-        owner = self.buffer
-        width = _width(owner)
-        low = self.address + self.footprint.low - owner.base
-        high = self.address + self.footprint.high - owner.base
-        made = self.batch.sites[owner.site].frames
-        return Finding(
-            kind, severity, summary, advice, launch.kernel, launch.index, (launch.cores[self.core].name,),
-            Access(self.site.name, self.opcode, self.pipe.name, ROLE_WORDS[self.role], self.address,
-                   self.touched_bytes(), low // width, -(-high // width), self.site.frames),
-            Owner(owner.name, owner.kind, owner.space.name, owner.base, owner.size, owner.dtype, owner.shape, made),
-            size, element, 1, launched(launch), launch.frame, notes,
-        )
-
-
 def _advice_alignment(owner: Buffer, offset: int, needed: int) -> str:
     name = owner.name or "the tensor"
     if owner.base % needed and owner.space is not Space.GM:
         return f"{name} itself was laid at byte {owner.base}: lay it at a multiple of {needed}."
-    width = _width(owner)
+    width = width_of(owner)
     return (
         f"Start it on {needed} bytes: at an offset that is a multiple of {max(needed // width, 1)} "
         f"{owner.dtype or 'byte'} elements (it is {offset / width:g} now)."
     )
 
 
-def _advice_outside(view: RowView, owner: Buffer, first_bad: int, end: int) -> str:
-    width = _width(owner)
+def _advice_outside(view: AccessView, owner: Buffer, first_bad: int, end: int) -> str:
+    width = width_of(owner)
     name = owner.name or "the tensor"
     if first_bad < owner.base:
         return f"The access begins before {name}: check the offset."
@@ -354,32 +273,6 @@ def _advice_outside(view: RowView, owner: Buffer, first_bad: int, end: int) -> s
     if owner.space is Space.GM:
         return f"The access runs {over} elements past the end of {name}: shorten the last tile, or mask its tail."
     return f"Shorten the access by {over} elements or make {name} at least {-(-(last - owner.base) // width)} long."
-
-
-def _runs(footprint: Footprint | Explicit) -> tuple[np.ndarray, int]:
-    """(unique starts relative to the address, bytes per run)."""
-    starts = footprint.starts() if isinstance(footprint, Footprint) else footprint.starts
-    return np.unique(starts), footprint.nbytes
-
-
-_WIDTHS: dict[str, int] = {"bfloat16": 2, "bool": 1, "": 1, "int4": 1}
-
-
-def _width(buffer: Buffer) -> int:
-    known = _WIDTHS.get(buffer.dtype)
-    if known is None:
-        try:
-            known = np.dtype(buffer.dtype).itemsize
-        except TypeError:
-            known = 1
-        _WIDTHS[buffer.dtype] = known
-    return known
-
-
-def _itemsizes(buffers: list[Buffer], numbers: np.ndarray) -> np.ndarray:
-    """Element widths of the buffers that rows refer to."""
-    unique, where = np.unique(numbers, return_inverse=True)
-    return np.array([_width(buffers[int(number)]) for number in unique], np.int64)[where]
 
 
 def _site_of(batch: Batch, row: int) -> Site | None:

@@ -19,8 +19,7 @@ from npuscope.ascendc.params import Record, construct
 from npuscope.ascendc.registry import operation
 from npuscope.errors import Unsupported, UserError
 from npuscope.npu.core import Core
-from npuscope.npu.isa.vector import shifted
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 
 WHOLE_PRODUCT = 1 << 24
 """IterateAll multiplies the single core's matrices at once while none of them has more elements than this."""

@@ -32,8 +32,7 @@ from npuscope.ascendc.params import Record
 from npuscope.ascendc.registry import operation
 from npuscope.errors import Unsupported, UserError
 from npuscope.npu.core import Core
-from npuscope.npu.isa.vector import shifted
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Space
 
 

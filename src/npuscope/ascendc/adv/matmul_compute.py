@@ -16,11 +16,10 @@ from npuscope.ascendc.adv.matmul_object import Matmul, Tile
 from npuscope.ascendc.adv.matmul_types import ORDER_N, ORDER_UNSET
 from npuscope.errors import Unsupported
 from npuscope.npu.core import READ, Core, opcode
-from npuscope.npu.isa.vector import shifted
 from npuscope.npu.layout import contiguous
 from npuscope.npu.numbers import Hf32Mode, to_hf32
 from npuscope.npu.numbers.dtypes import F32, F64
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Pipe, Space
 
 M, MTE1, MTE2 = int(Pipe.M), int(Pipe.MTE1), int(Pipe.MTE2)

@@ -9,10 +9,9 @@ import numpy as np
 
 from npuscope.ascendc.adv.matmul_types import NZ
 from npuscope.npu.core import Core
-from npuscope.npu.isa.vector import shifted
 from npuscope.npu.layout import BLOCK, Layout, strided
 from npuscope.npu.memory import Memory
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Space
 
 FRACTAL = 16

@@ -18,7 +18,6 @@ from npuscope.ascendc.adv.matmul_object import Matmul, Outgoing, Tile
 from npuscope.ascendc.adv.matmul_types import NZ
 from npuscope.errors import UserError
 from npuscope.npu.core import READ, WRITE, Core, opcode
-from npuscope.npu.isa.vector import shifted
 from npuscope.npu.layout import Layout, contiguous
 from npuscope.npu.numbers import (
     add,
@@ -31,7 +30,7 @@ from npuscope.npu.numbers import (
     type_name,
 )
 from npuscope.npu.numbers.dtypes import BF16, F16, F32, is_floating
-from npuscope.npu.tensor import DType, Tensor
+from npuscope.npu.tensor import DType, Tensor, shifted
 from npuscope.trace.schema import Pipe, Role, Space
 
 FIX = int(Pipe.FIX)

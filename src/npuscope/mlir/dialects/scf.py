@@ -35,9 +35,7 @@ def for_loop(writer: Writer, op: Op) -> None:
     writer.emit(f"for {counter} in range({low}, {high}, {step}):")
     writer.indent()
     operations, yielded = _split(block.operations)
-    writer.loop_depth += 1
     writer.body(operations)
-    writer.loop_depth -= 1
     assign(writer, carried, writer.uses(yielded))
     writer.dedent()
     for result, name in zip(op.results, carried, strict=True):
@@ -52,7 +50,6 @@ def while_loop(writer: Writer, op: Op) -> None:
     results = [writer.define(result) for result in op.results]
     writer.emit("while True:")
     writer.indent()
-    writer.loop_depth += 1
     writer.while_depth += 1
     operations, passed = _split(before.operations)
     writer.body(operations)
@@ -64,7 +61,6 @@ def while_loop(writer: Writer, op: Op) -> None:
     operations, yielded = _split(after.operations)
     writer.body(operations)
     assign(writer, carried, writer.uses(yielded))
-    writer.loop_depth -= 1
     writer.while_depth -= 1
     writer.dedent()
 

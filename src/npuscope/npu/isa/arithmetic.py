@@ -113,16 +113,6 @@ def relu(values: Array) -> Array:
 # -- two sources -----------------------------------------------------------------------------------------------------
 
 
-def add_relu(a: Array, b: Array) -> Array:
-    """relu(a + b)."""
-    return relu(a + b)
-
-
-def sub_relu(a: Array, b: Array) -> Array:
-    """relu(a - b)."""
-    return relu(a - b)
-
-
 def relu_pair(step: Any, dtype: DType) -> Pair:
     """relu of `step` (np.add or np.subtract), which saturates before it where the flag is set."""
     first = pair(step, dtype)

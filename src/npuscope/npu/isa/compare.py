@@ -16,11 +16,10 @@ from npuscope.npu.isa.vector import (
     lanes_per_repeat,
     mask_columns,
     pieces,
-    shifted,
 )
 from npuscope.npu.layout import BLOCK, bit_mask, contiguous, prefix_mask, repeats
 from npuscope.npu.numbers.dtypes import Array
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Space
 
 U8 = np.dtype(np.uint8)

@@ -11,11 +11,11 @@ from functools import lru_cache
 import numpy as np
 
 from npuscope.npu.core import Core
-from npuscope.npu.isa.vector import Extent, Strides, V, lanes_per_repeat, mask_columns, pieces, shifted
+from npuscope.npu.isa.vector import Extent, Strides, V, lanes_per_repeat, mask_columns, pieces
 from npuscope.npu.layout import BLOCK, Layout, contiguous
 from npuscope.npu.numbers import cast_dequant_b8, decode_quant_word
 from npuscope.npu.numbers.dtypes import F16, Array
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.footprint import Footprint
 from npuscope.trace.schema import Space
 

@@ -16,7 +16,7 @@ from npuscope.errors import UserError
 from npuscope.npu.core import WRITE, Core, opcode
 from npuscope.npu.isa.atomic import accumulate
 from npuscope.npu.isa.fractal import ROWS, parts
-from npuscope.npu.isa.move import COUNT_LIMIT, WORD_LIMIT, begin_move, bounded, move, moved, route
+from npuscope.npu.isa.move import COUNT_LIMIT, WORD_LIMIT, begin_move, bounded, move, route
 from npuscope.npu.layout import BLOCK, Layout, contiguous, strided
 from npuscope.npu.numbers import (
     dequantise_f16,
@@ -26,7 +26,7 @@ from npuscope.npu.numbers import (
     requantise,
     type_name,
 )
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Space
 
 FIXPIPE = opcode("fixpipe")
@@ -105,7 +105,7 @@ def write_out(core: Core, site: int, destination: Tensor, source: Tensor, output
         shape = strided(
             (matrices, count, rows, lanes), (output.source_step * ROWS * ROW, output.source_stride * ROW, ROW, 4), 4
         )
-        values = core.load(moved(source, first * output.source_stride * ROW), shape)
+        values = core.load(shifted(source, first * output.source_stride * ROW), shape)
         narrow = None if words is None else words[first * ROWS : first * ROWS + count * lanes].reshape(count, 1, lanes)
         store(core, destination, output, first, _converted(core, values, output, narrow, destination), plain)
 
@@ -215,7 +215,7 @@ def _rows_out(
     """Row-major (NZ2ND): `values` (matrices, columns of 16, rows, lanes) from column `first` on."""
     size = destination.dtype.itemsize
     shape = strided(values.shape, (output.step * size, ROWS * size, output.stride * size, size), size)
-    _put(core, moved(destination, first * ROWS * size), shape, values, plain, noted=True)
+    _put(core, shifted(destination, first * ROWS * size), shape, values, plain, noted=True)
 
 
 def _columns_out(
@@ -227,7 +227,7 @@ def _columns_out(
     pitch = output.stride * BLOCK
     values = values[0]
     count, rows, lanes = values.shape
-    target = moved(destination, first * pitch * (2 if output.channel_split else 1))
+    target = shifted(destination, first * pitch * (2 if output.channel_split else 1))
     if output.channel_split:
         halves = lanes // (ROWS // 2)
         shape = strided((count, halves, rows, ROWS // 2), (2 * pitch, pitch, BLOCK, size), size)
@@ -245,7 +245,7 @@ def _columns_out(
         _put(core, target, shape, merged, plain, noted=False)
     if count % 2:
         shape = strided((rows, ROWS), (ROWS, 1), 1)
-        _put(core, moved(target, pairs * pitch), shape, values[-1], plain, noted=False)
+        _put(core, shifted(target, pairs * pitch), shape, values[-1], plain, noted=False)
 
 
 def copy_fractals(

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from npuscope.npu.core import Core
-from npuscope.npu.isa.move import WORD_LIMIT, begin_move, bounded, deliver, move, moved
+from npuscope.npu.isa.move import WORD_LIMIT, begin_move, bounded, deliver, move
 from npuscope.npu.layout import BLOCK, strided
 from npuscope.npu.numbers.dtypes import INT4
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 
 FRACTAL = 512
 """Bytes of a fractal."""
@@ -110,7 +110,7 @@ def nz_to_nd(core: Core, site: int, destination: Tensor, source: Tensor, shape: 
         outer = (count, columns, rows, lanes)
         read = strided(outer, (shape.source_step * ROWS * ROWS * size, column, ROWS * size, size), size)
         write = strided(outer, (shape.step * size, ROWS * size, shape.row_step * size, size), size)
-        move(core, moved(destination, first * ROWS * size), write, moved(source, first * column), read)
+        move(core, shifted(destination, first * ROWS * size), write, shifted(source, first * column), read)
 
 
 def parts(extent: int, lanes: int) -> list[tuple[int, int, int]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.isa.lanes import Run, begin, lane_layout, limited_repeat, runs
-from npuscope.npu.isa.vector import Extent, V, shifted
+from npuscope.npu.isa.vector import Extent, V
 from npuscope.npu.layout import (
     BLOCK,
     BLOCKS_PER_REPEAT,
@@ -17,7 +17,7 @@ from npuscope.npu.layout import (
     strided,
 )
 from npuscope.npu.numbers.dtypes import Array
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 
 VGATHER, VGATHERB, VSCATTER, VREDUCEV2 = opcode("vgather"), opcode("vgatherb"), opcode("vscatter"), opcode("vreducev2")
 OFFSET_BYTES = 4

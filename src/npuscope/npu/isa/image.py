@@ -13,10 +13,10 @@ import numpy as np
 from npuscope.errors import UserError
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.isa.fractal import BYTE
-from npuscope.npu.isa.move import bounded, moved, route
+from npuscope.npu.isa.move import bounded, route
 from npuscope.npu.layout import BLOCK, contiguous, strided
 from npuscope.npu.numbers import type_name
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 
 LOAD_IMAGE = opcode("load_image")
 YUV420SP, XRGB8888, RGB888, YUV400 = 0, 1, 4, 9
@@ -124,7 +124,7 @@ def _check(core: Core, settings: Preprocessing, cut: Cut) -> None:
 
 def _plane(core: Core, tensor: Tensor, top: int, rows: int, left: int, width: int, pitch: int) -> np.ndarray:
     """(rows, width) bytes of a plane whose rows are `pitch` bytes apart."""
-    part = moved(tensor.cast(BYTE), top * pitch + left)
+    part = shifted(tensor.cast(BYTE), top * pitch + left)
     return core.load(part, strided((rows, width), (pitch, 1), 1))
 
 

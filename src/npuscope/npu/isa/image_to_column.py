@@ -16,11 +16,11 @@ import numpy as np
 from npuscope.errors import UserError
 from npuscope.npu.core import READ, Core, opcode
 from npuscope.npu.isa.fractal import BYTE, FRACTAL, ROWS, columns_of, parts
-from npuscope.npu.isa.move import moved, route
+from npuscope.npu.isa.move import route
 from npuscope.npu.layout import BLOCK, Layout, contiguous, strided
 from npuscope.npu.numbers import type_name
 from npuscope.npu.numbers.dtypes import INT4
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Space
 
 IMAGE_TO_COLUMN = opcode("load_data_3d")
@@ -231,7 +231,7 @@ def gather_columns(core: Core, source: Tensor, shape: Columns) -> np.ndarray:
 
 def _note(core: Core, source: Tensor, touched: Touched) -> None:
     if touched.layout is not None:
-        core.note(READ, moved(source, touched.first), touched.layout)
+        core.note(READ, shifted(source, touched.first), touched.layout)
         return
     number = core.recorder.add_explicit(touched.starts, touched.nbytes)
     core.recorder.accesses.extend((core.row, READ, source.buffer, source.address, number))
@@ -255,7 +255,7 @@ def _store(core: Core, destination: Tensor, matrix: np.ndarray, *, by_column: bo
         else:
             shape, steps, values = (count, columns), (row_step, column_step), part.transpose(0, 2, 1, 3)
         write = strided((*shape, height, lanes), (*steps, BLOCK, size), size)
-        core.store(moved(destination, first * row_step), write, values)
+        core.store(shifted(destination, first * row_step), write, values)
 
 
 def column_fractals(
@@ -267,4 +267,4 @@ def column_fractals(
     size = destination.dtype.itemsize
     for number, shape in enumerate(shapes):
         values = gather_columns(core, source, shape)
-        core.store(moved(destination, number * jump * FRACTAL), contiguous(FRACTAL // size, size), values.reshape(-1))
+        core.store(shifted(destination, number * jump * FRACTAL), contiguous(FRACTAL // size, size), values.reshape(-1))

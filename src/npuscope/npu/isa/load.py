@@ -11,11 +11,11 @@ from npuscope.errors import UserError
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.isa.cube import SPARSE_INDEX
 from npuscope.npu.isa.fractal import BYTE, FRACTAL, ROWS, as_stored, columns_of
-from npuscope.npu.isa.move import WORD_LIMIT, begin_move, bounded, moved, route
+from npuscope.npu.isa.move import WORD_LIMIT, begin_move, bounded, route
 from npuscope.npu.layout import BLOCK, contiguous, strided
 from npuscope.npu.numbers import pack_int4, type_name, unpack_int4
 from npuscope.npu.numbers.dtypes import INT4
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Space
 
 LOAD, LOAD_TRANSPOSED = opcode("load_data"), opcode("load_data_transposed")
@@ -67,7 +67,7 @@ def load_fractals(core: Core, site: int, destination: Tensor, source: Tensor, sh
     size = source.dtype.itemsize
     elements = FRACTAL // size
     step = -stride * FRACTAL if descending else stride * FRACTAL
-    values = core.load(moved(source, start * FRACTAL), strided((repeat, elements), (step, size), size))
+    values = core.load(shifted(source, start * FRACTAL), strided((repeat, elements), (step, size), size))
     if transpose:
         values = values.reshape(repeat, ROWS, ROWS).transpose(0, 2, 1).reshape(repeat, elements)
     write = strided((repeat, elements), ((gap + 1) * FRACTAL, size), size)
@@ -105,7 +105,7 @@ def load_steps(core: Core, site: int, destination: Tensor, source: Tensor, shape
         return
     size = source.dtype.itemsize
     elements = FRACTAL // size
-    origin = moved(source, (shape.column * abs(shape.stride) + shape.row) * FRACTAL)
+    origin = shifted(source, (shape.column * abs(shape.stride) + shape.row) * FRACTAL)
     values = core.load(
         origin, strided((columns, rows, elements), (shape.stride * FRACTAL, FRACTAL, size), size)
     )
@@ -175,7 +175,7 @@ def load_squares(core: Core, site: int, destination: Tensor, source: Tensor, sha
     elements = FRACTAL // size
     step = -shape.stride * FRACTAL if shape.descending else shape.stride * FRACTAL
     read = strided((repeat, count, elements), (step, (shape.source_gap + 1) * FRACTAL, size), size)
-    values = core.load(moved(stored, shape.start * FRACTAL), read)
+    values = core.load(shifted(stored, shape.start * FRACTAL), read)
     if packed:
         values = unpack_int4(np.ascontiguousarray(values)).astype(np.int8)
     turned = _transposed(values, columns_of(source.dtype))
@@ -209,8 +209,8 @@ def load_sparse(
     start = bounded(core, "start index of LoadDataWithSparse", start, WORD_LIMIT)
     if repeat == 0:
         return
-    dense = core.load(moved(source, start * FRACTAL), contiguous(repeat * FRACTAL, 1))
-    words = core.load(moved(index, start * FRACTAL // 4), contiguous(repeat * FRACTAL // 4, 1))
+    dense = core.load(shifted(source, start * FRACTAL), contiguous(repeat * FRACTAL, 1))
+    words = core.load(shifted(index, start * FRACTAL // 4), contiguous(repeat * FRACTAL // 4, 1))
     core.store(destination, contiguous(repeat * FRACTAL, 1), dense)
     kept = core.registers.values.get(SPARSE_INDEX)
     store = kept.copy() if isinstance(kept, np.ndarray) else np.zeros(destination.memory.size // 4, np.uint8)

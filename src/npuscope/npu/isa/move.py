@@ -176,13 +176,6 @@ def deliver(core: Core, destination: Tensor, write: Layout, values: Any) -> None
         core.store(destination, write, values)
 
 
-def moved(tensor: Tensor, nbytes: int) -> Tensor:
-    """The tensor `nbytes` bytes further on, same owner."""
-    if nbytes == 0:
-        return tensor
-    return Tensor(tensor.memory, tensor.address + nbytes, tensor.dtype, tensor.buffer, -1, tensor.position, tensor.slot)
-
-
 # -- byte-granular copies (DataCopyPad) ------------------------------------------------------------------------------
 
 

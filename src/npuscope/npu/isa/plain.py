@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from npuscope.npu.core import READ, WRITE, Core, opcode
-from npuscope.npu.isa.vector import PAGE, V, spare
+from npuscope.npu.isa.vector import PAGE, V, alike, spare
 from npuscope.npu.layout import BLOCK, contiguous
 from npuscope.npu.registers import COUNTER, FULL_MASK, NORMAL
 from npuscope.npu.tensor import Tensor
@@ -77,15 +77,10 @@ def plain_binary(
     whole = memory.typed(dtype)
     a, b, c = first // size, second // size, place // size
     out = whole[c : c + count]
-    if nbytes >= PAGE and (_near(first, place) or _near(second, place)):
+    if nbytes >= PAGE and (alike(first, place) or alike(second, place)):
         room = spare(dtype, count)
         compute(whole[a : a + count], whole[b : b + count], room)
         out[...] = room
     else:
         compute(whole[a : a + count], whole[b : b + count], out)
     return True
-
-
-def _near(source: int, place: int) -> bool:
-    """See `vector.same_page_offset`."""
-    return source != place and (source - place + 64) % PAGE < 512

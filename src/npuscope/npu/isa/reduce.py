@@ -11,11 +11,11 @@ import numpy as np
 
 from npuscope.npu.core import Core
 from npuscope.npu.isa.lanes import begin, lane_layout, runs
-from npuscope.npu.isa.vector import Extent, Strides, shifted
+from npuscope.npu.isa.vector import Extent, Strides
 from npuscope.npu.layout import BLOCK, BLOCKS_PER_REPEAT, REPEAT_BYTES, Layout, strided
 from npuscope.npu.numbers import compute_in_f32
 from npuscope.npu.numbers.dtypes import F16, Array, integer_range
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.footprint import Footprint
 
 SUM, MAX, MIN = "sum", "max", "min"

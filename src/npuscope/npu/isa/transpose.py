@@ -10,10 +10,10 @@ import numpy as np
 
 from npuscope.npu.core import WRITE, Core, opcode
 from npuscope.npu.isa.lanes import limited_repeat
-from npuscope.npu.isa.vector import V, shifted
+from npuscope.npu.isa.vector import V
 from npuscope.npu.layout import BLOCK, Layout, contiguous, strided
 from npuscope.npu.numbers.dtypes import Array, DType
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.footprint import Footprint
 from npuscope.trace.schema import Buffer, Space
 

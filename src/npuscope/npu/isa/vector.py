@@ -19,7 +19,7 @@ import numpy as np
 from npuscope.npu.core import READ, WRITE, Core
 from npuscope.npu.layout import BLOCK, REPEAT_BYTES, Layout, bit_mask, contiguous, prefix_mask, repeats
 from npuscope.npu.registers import COUNTER, FULL_MASK, NORMAL
-from npuscope.npu.tensor import DType, Tensor
+from npuscope.npu.tensor import DType, Tensor, shifted
 from npuscope.trace.schema import Pipe
 
 V = int(Pipe.V)
@@ -261,7 +261,7 @@ def _run(
     if not whole or first * itemsize + memory.base != address or first < 0 or out.size != count:
         _run_slowly(core, compute, (destination, *read), count, scalars)
     elif values and values[0].dtype == dtype and isinstance(compute, np.ufunc):
-        if end - address >= PAGE and same_page_offset(address, read):
+        if end - address >= PAGE and any(alike(source.address, address) for source in read):
             room = spare(dtype, count)
             compute(*values, *scalars, out=room)
             out[...] = room
@@ -271,9 +271,10 @@ def _run(
         out[...] = compute(*values, *scalars)
 
 
-def same_page_offset(address: int, read: tuple[Tensor, ...]) -> bool:
-    """Whether the host would take each load for a load of what was just stored: it compares the low 12 address bits."""
-    return any(source.address != address and (source.address - address + 64) % PAGE < 512 for source in read)
+def alike(source: int, place: int) -> bool:
+    """Whether the host would take a load at `source` for one of what it has just stored at `place`: it compares the low
+    12 address bits, and a false match stalls the load."""
+    return source != place and (source - place + 64) % PAGE < 512
 
 
 @lru_cache(maxsize=64)
@@ -340,11 +341,6 @@ def _advance(operands: tuple[Tensor, ...], strides: tuple[Strides, ...], repeat:
     return tuple(
         [shifted(tensor, repeat * step * BLOCK) for tensor, (_, step) in zip(operands, strides, strict=True)]
     )
-
-
-def shifted(tensor: Tensor, nbytes: int) -> Tensor:
-    """The tensor `nbytes` bytes further on, same owner."""
-    return Tensor(tensor.memory, tensor.address + nbytes, tensor.dtype, tensor.buffer, -1, tensor.position, tensor.slot)
 
 
 def _in_order(operands: tuple[Tensor, ...], part: Piece, strides: tuple[Strides, ...]) -> bool:
