@@ -125,3 +125,26 @@ def test_rows_to_fractals_with_extended_parameters(make_device: Any) -> None:
     )  # fmt: skip
     rows = values.reshape(3, 48)
     assert chip.values(l1)[:96].tolist() == np.concatenate([rows[:, :16], rows[:, 16:32]]).reshape(-1).tolist()
+
+
+def test_padding_parameters_made_without_arguments(device: Any) -> None:
+    """data_copy_pad_ext_params(): no padding asked for, so three rows of 5 bytes lie 32 bytes apart in UB."""
+    values = np.arange(15, dtype=I8)
+    ub = device.local(np.full(96, KEPT, I8))
+    padding = device.run("data_copy_pad_ext_params")
+    device.run("data_copy_pad_l0_ext", ub, device.gm(values), construct("data_copy_ext_params", "", 3, 5, 0, 0, 0), padding)
+    assert [device.values(ub)[32 * row :][:5].tolist() for row in range(3)] == values.reshape(3, 5).tolist()
+
+
+def test_a_queue_between_two_positions(device: Any) -> None:
+    """que_bind<vecin, vecout>: what is enqueued comes out again, its flag from MTE2 to MTE3."""
+    pipe = device.run("pipe")
+    queue = device.run("que_bind", result_type="!ascendc.que_bind<vecin, vecout, 1>")
+    device.run("pipe.init_queue", pipe, queue, 1, 128)
+    tensor = device.run("que_bind.alloc_tensor", queue, result_dtype=np.dtype(F32))
+    device.run("data_copy_l2", tensor, device.gm(np.arange(32, dtype=F32)), 32)
+    device.run("que_bind.enque_tensor", queue, tensor)
+    again = device.run("que_bind.deque_tensor", queue, result_dtype=np.dtype(F32))
+    assert device.values(again, 32).tolist() == list(range(32))
+    flags = [row for row in device.trace().instruction.T if row[5] == 20]  # HardEvent MTE2_MTE3
+    assert len(flags) == 2

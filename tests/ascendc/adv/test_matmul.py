@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from npuscope.errors import UserError
+from npuscope.errors import Unsupported, UserError
 from npuscope.npu.numbers import Hf32Mode, encode_quant_word, to_hf32
 from npuscope.trace.schema import Role
 
@@ -417,3 +417,22 @@ def test_hf32_rounds_the_operands(
     cube.run("matmul.set_hf32", mm, 0, 0)
     cube.run("matmul.iterate_all", mm, cube.gm(c), 0, 0, 0, 0, 1)
     np.testing.assert_allclose(c, product(a, b), rtol=1e-5, atol=1e-6)
+
+
+def test_data_for_callbacks_changes_nothing(cube: Any, start: Any, tiling: Any, rng: Any) -> None:
+    """pyasc has no copy callbacks: what set_self_define_data and set_user_def_info hand them has no effect."""
+    a, b = whole(rng, (16, 16), F16), whole(rng, (16, 16), F16)
+    c = np.zeros((16, 16), F32)
+    mm = start(cube, tiling(16, 16, 16), F16, F32)
+    cube.run("matmul.set_self_define_data", mm, cube.gm(np.zeros(8, np.uint8)))
+    cube.run("matmul.set_user_def_info", mm, cube.gm(np.zeros(8, np.uint8)))
+    cube.run("matmul.set_tensor_a", mm, cube.gm(a), 0)
+    cube.run("matmul.set_tensor_b", mm, cube.gm(b), 0)
+    cube.run("matmul.iterate_all", mm, cube.gm(c), 0, 0, 0, 0, 1)
+    np.testing.assert_array_equal(c.astype(np.float64), product(a, b))
+
+
+def test_a_sparse_index_is_refused(cube: Any, start: Any, tiling: Any) -> None:
+    mm = start(cube, tiling(16, 16, 16), F16, F32)
+    with pytest.raises(Unsupported, match="sparse"):
+        cube.run("matmul.set_sparse_index", mm, cube.gm(np.zeros(8, np.uint8)))
