@@ -508,3 +508,33 @@ def test_a_copy_of_part_of_a_block(sanitize: Sanitize) -> None:
     assert (finding.kind, finding.severity.word) == ("copy-truncated", "warning")
     assert "last 28 bytes" in finding.summary
     assert finding.frames[0].line > 0
+
+
+M29 = """
+@asc.jit
+def kernel(z: asc.GlobalAddress, gap: asc.ConstExpr[int], exact: asc.ConstExpr[int]):
+    z_gm = asc.GlobalTensor()
+    z_gm.set_global_buffer(z)
+    tile = asc.LocalTensor(z.dtype, asc.TPosition.VECOUT, 0, 8 * 16)
+    asc.duplicate(tile, 1.0, 8 * 16)
+    asc.set_flag(asc.HardEvent.V_MTE3, 0)
+    asc.wait_flag(asc.HardEvent.V_MTE3, 0)
+    if exact:
+        asc.data_copy_pad(z_gm, tile, asc.DataCopyExtParams(8, 64, 0, gap, 0))
+    else:
+        asc.data_copy(z_gm, tile, repeat_params=asc.DataCopyParams(8, 2, 0, gap))
+
+z = np.zeros((8, 36), np.float32)
+kernel[1](z, {gap}, {exact})
+if {exact}:
+    assert (z[:, :16] == 1).all() and not z[:, 16:].any()
+"""
+
+
+def test_m29_row_stride_that_is_no_multiple_of_32_bytes(sanitize: Sanitize) -> None:
+    """M29: rows of 144 bytes cannot be reached with gaps of whole blocks: rounded up, the last row leaves the array
+    (8 rows 160 apart end at byte 1184 of 1152); a copy with its gap in bytes is right and silent."""
+    (finding,) = sanitize(M29.format(gap=3, exact=0)).findings
+    assert (finding.kind, finding.owner.name, finding.size) == ("illegal-write", "z", 7 * 160 + 64 - 8 * 144)
+    checked = sanitize(M29.format(gap=80, exact=1))
+    assert (checked.code, checked.findings) == (0, [])
