@@ -34,7 +34,7 @@ def simulated_add() -> None:
     """`run` against the numpy copies that the kernel stands for; `check` against `run`."""
     from npuscope.frontends import install_all
     from npuscope.frontends.launch import Session
-    from npuscope.sanitizer.memory import MemoryCheck
+    from npuscope.sanitizer.suite import Suite
 
     session = Session()
     install_all(session)
@@ -47,7 +47,7 @@ def simulated_add() -> None:
         add_kernel.launch(*data)
 
     def check() -> None:
-        session.recorder.consumers[:] = [MemoryCheck().check]
+        session.recorder.consumers[:] = [Suite().check]
         add_kernel.launch(*data)
 
     run()

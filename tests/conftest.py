@@ -6,7 +6,7 @@ import inspect
 import linecache
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from npuscope.npu.machine import Machine
 from npuscope.npu.memory import GlobalMemory
 from npuscope.npu.tensor import Tensor
 from npuscope.sanitizer.findings import Finding
-from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.sanitizer.suite import Settings, Suite
 from npuscope.trace.footprint import FOOTPRINTS
 from npuscope.trace.names import _assigned
 from npuscope.trace.recorder import Batch, Recorder
@@ -128,7 +128,7 @@ def make_device() -> type[Device]:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a script did under the memory check."""
+    """What a script did under the sanitizer's checks."""
 
     code: int
     findings: list[Finding]
@@ -151,17 +151,19 @@ config.set_platform(config.Backend.Model)
 
 @pytest.fixture
 def sanitize(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Checked]:
-    """Run program text (the usual pyasc imports come first) under the memory check, in this process."""
+    """Run program text (the usual pyasc imports come first) under the checks named, in this process."""
     pytest.importorskip("asc")
 
-    def run(text: str, *arguments: str, chip: str | None = None) -> Checked:
+    def run(
+        text: str, *arguments: str, chip: str | None = None, checks: Sequence[str] = ("memory",), **settings: Any
+    ) -> Checked:
         monkeypatch.setattr(sys, "argv", list(sys.argv))
         monkeypatch.setattr(sys, "path", list(sys.path))
         script = tmp_path / "kernel.py"
         script.write_text(KERNEL_SCRIPT + textwrap.dedent(text))
         linecache.checkcache(str(script))
         _assigned.cache_clear()
-        check = MemoryCheck()
+        check = Suite(checks, Settings(**settings))
         code, _ = run_in_session((check.check,), chip, str(script), arguments, False)
         return Checked(code, check.findings, check.launches)
 

@@ -14,7 +14,7 @@ from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, UserError
 from npuscope.report.document import Result
 from npuscope.report.text import findings_text
 from npuscope.sanitizer.findings import Severity, worst
-from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.sanitizer.suite import Suite
 from npuscope.trace.file import is_trace, read_batches
 
 
@@ -33,7 +33,7 @@ def command(
     Exit codes: 0 clean, 1 findings of error severity (with --strict: warnings too), 2 usage or unsupported, else
     the script's own.
     """
-    check = MemoryCheck()
+    check = Suite()
     trouble: UserError | None = None
     code = EXIT_CLEAN
     if not as_module and os.path.isfile(script) and is_trace(script):
@@ -49,7 +49,7 @@ def command(
                 raise
             trouble = error
     partial = "; ".join(dict.fromkeys(check.stopped)) or (f"the run stopped early, {trouble}" if trouble else "")
-    result = Result(tuple(check.findings), (check.name,), check.launches, check.instructions, partial)
+    result = Result(tuple(check.findings), tuple(item.name for item in check.checks), check.launches, check.instructions, partial)
     _write(result, form, output)
     if trouble is not None:
         print(f"npuscope: {trouble}", file=sys.stderr)

@@ -21,7 +21,7 @@ def view_of(batch: Batch, row: int) -> AccessView:
     column = instruction - batch.first
     core, pipe, opcode, site = (int(batch.column(name)[column]) for name in ("core", "pipe", "opcode", "site"))
     shape = footprint_of(batch, footprint)
-    return describe(batch, site, core, opcode, pipe, batch.buffers[buffer], Role(role), address, shape)
+    return describe(batch, site, core, opcode, pipe, batch.buffers[buffer], Role(role), address, shape, instruction)
 
 
 def footprint_of(batch: Batch, number: int) -> Footprint | Explicit:
@@ -31,10 +31,10 @@ def footprint_of(batch: Batch, number: int) -> Footprint | Explicit:
 
 def describe(
     batch: Batch, site: int, core: int, opcode: int, pipe: int, buffer: Buffer, role: Role, address: int,
-    footprint: Footprint | Explicit,
+    footprint: Footprint | Explicit, serial: int = -1,
 ) -> AccessView:
-    """An access from the numbers that the trace holds."""
-    return AccessView(batch, role, buffer, address, footprint, core, Pipe(pipe), OPCODES.names[opcode], site)
+    """An access from the numbers that the trace holds; `serial` is the row of its instruction in the launch."""
+    return AccessView(batch, role, buffer, address, footprint, core, Pipe(pipe), OPCODES.names[opcode], site, serial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class AccessView:
     pipe: Pipe
     opcode: str
     site_number: int
+    serial: int = -1
 
     @property
     def site(self) -> Site:
@@ -74,6 +75,18 @@ class AccessView:
         elements = (end - owner.base) // width
         return f"{name}, which has {elements} {owner.dtype or 'byte'} elements ({end - owner.base} bytes)"
 
+    def side(self) -> Access:
+        """The access as a finding shows it."""
+        owner = self.buffer
+        width = width_of(owner)
+        low = self.address + self.footprint.low - owner.base
+        high = self.address + self.footprint.high - owner.base
+        return Access(
+            self.site.name, self.opcode, self.pipe.name, ROLE_WORDS[self.role], self.address, self.touched_bytes(),
+            low // width, -(-high // width), self.site.frames, self.batch.launch.cores[self.core].name, self.serial,
+            self.site_number,
+        )
+
     def finding(
         self, kind: str, severity: Severity, summary: str, advice: str, size: int, element: int = -1,
         notes: tuple[str, ...] = (),
@@ -81,14 +94,10 @@ class AccessView:
         """A finding about this access."""
         launch = self.batch.launch
         owner = self.buffer
-        width = width_of(owner)
-        low = self.address + self.footprint.low - owner.base
-        high = self.address + self.footprint.high - owner.base
         made = self.batch.sites[owner.site].frames
         return Finding(
             kind, severity, summary, advice, launch.kernel, launch.index, (launch.cores[self.core].name,),
-            Access(self.site.name, self.opcode, self.pipe.name, ROLE_WORDS[self.role], self.address,
-                   self.touched_bytes(), low // width, -(-high // width), self.site.frames),
+            self.side(),
             Owner(owner.name, owner.kind, owner.space.name, owner.base, owner.size, owner.dtype, owner.shape, made),
             size, element, 1, launched(launch), launch.frame, notes,
         )

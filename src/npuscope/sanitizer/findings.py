@@ -51,11 +51,18 @@ class Access:
     first: int
     last: int
     frames: tuple[SourceFrame, ...]
+    core: str = ""  # "AIV 3"
+    serial: int = -1  # row of the instruction in its launch
+    site: int = 0  # its number in the trace's site table, which the vendor's reports call pc
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding, merged over repetitions. `kind` is the stable class id such as ``illegal-write``."""
+    """One finding, merged over repetitions. `kind` is the stable class id such as ``illegal-write``.
+
+    Of a pair, `access` is the later one in the order in which the instructions took effect and `other` the earlier;
+    `edge` names the order that is missing between them (``MTE2_V``).
+    """
 
     kind: str
     severity: Severity
@@ -74,6 +81,9 @@ class Finding:
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     frames: tuple[SourceFrame, ...] = ()  # the line, where no single access is to blame
+    check: str = ""  # which check found it
+    other: Access | None = None
+    edge: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of plain values."""

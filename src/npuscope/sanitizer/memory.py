@@ -23,15 +23,12 @@ REPEAT_BYTES = 256
 
 
 class MemoryCheck:
-    """Takes batches in order (`check(batch)`), keeps `findings`, counts what it looked at."""
+    """Takes batches in order (`check(batch)`) and keeps `findings`."""
 
     name = "memory"
 
     def __init__(self) -> None:
         self.collector = Collector()
-        self.instructions = 0
-        self.launches = 0
-        self.stopped: list[str] = []  # kernels that an error ended, and the error
         self._footprints = FootprintTable()
         self._buffers = BufferTable()
         self._faults = 0
@@ -43,6 +40,11 @@ class MemoryCheck:
         """What was found so far."""
         return self.collector.findings
 
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Nothing is left out."""
+        return ()
+
     def check(self, batch: Batch) -> None:
         """Look at one batch."""
         if batch.first == 0:
@@ -50,13 +52,11 @@ class MemoryCheck:
             self._faults = 0
             self._writers = Writers()
             self._over = set()
-        self.instructions += batch.instruction.shape[1]
         self._machine_faults(batch)
         self._buffers.grow(batch)
         if batch.access.shape[1]:
             self._accesses(batch)
         if batch.last:
-            self.launches += 1
             for overlap in self._writers.overlaps(batch):
                 self._overwritten(batch, overlap)
 
@@ -64,8 +64,6 @@ class MemoryCheck:
         for fault in batch.faults[self._faults :]:
             if fault.code == "over_capacity":
                 self._over.add(Space[str(fault.facts["space"])])
-            elif fault.code == "stopped":
-                self.stopped.append(f"{batch.launch.kernel} stopped early, {fault.facts['error']}")
             found = fault_finding(batch, fault)
             if found is not None:
                 key = (found.kind, fault.site, str(fault.facts.get("queue", "")), str(fault.facts.get("what", "")))

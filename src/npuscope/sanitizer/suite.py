@@ -1,0 +1,116 @@
+"""Several checks over one trace: which ones, with which settings, and what each of them came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from npuscope.errors import UserError
+from npuscope.sanitizer.findings import Finding
+from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.trace.recorder import Batch
+from npuscope.trace.schema import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user chose.
+
+    `dcci` is "exact" (a model of each core's cache lines), "strict" (the vendor's rule: a DCCI right beside the scalar
+    access) or "off". `trace_masks` lists vector instructions that run under a non-default mask. `leaks` and `unused`
+    ask for device memory that is never freed and never touched. `block` limits the checks of one core's instructions
+    to that block.
+    """
+
+    dcci: str = "exact"
+    trace_masks: bool = False
+    leaks: bool = False
+    unused: bool = False
+    block: int | None = None
+
+
+class Check(Protocol):
+    """Takes the batches of a trace in order and keeps what it finds."""
+
+    name: str
+
+    def check(self, batch: Batch) -> None:
+        """Look at one batch."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found so far."""
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What could not be looked at and why, a phrase each; empty when everything was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one check came to. `limits` says what it did not look at and why."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    limits: tuple[str, ...] = ()
+
+
+CHECKS: dict[str, Callable[[Settings], Check]] = {
+    "memory": lambda settings: MemoryCheck(),
+}
+"""The checks by name, in the order in which reports show them."""
+
+Selector = Callable[[Launch], bool]
+
+
+class Suite:
+    """A consumer of batches that hands them to every chosen check.
+
+    `selects` says which launches are looked at. `launches` and `instructions` count what was looked at, `skipped` the
+    launches that were not; `stopped` names the kernels that an error ended.
+    """
+
+    def __init__(
+        self, names: Iterable[str] | None = None, settings: Settings | None = None, selects: Selector | None = None
+    ) -> None:
+        self.settings = settings or Settings()
+        chosen = list(CHECKS if names is None else names)
+        unknown = [name for name in chosen if name not in CHECKS]
+        if unknown:
+            raise UserError(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
+        self.checks: Sequence[Check] = [CHECKS[name](self.settings) for name in CHECKS if name in chosen]
+        self.launches = 0
+        self.instructions = 0
+        self.skipped = 0
+        self.stopped: list[str] = []
+        self._selects = selects or (lambda launch: True)
+        self._chosen = True
+
+    def check(self, batch: Batch) -> None:
+        """Look at one batch."""
+        if batch.first == 0:
+            self._chosen = self._selects(batch.launch)
+        if not self._chosen:
+            self.skipped += batch.last
+            return
+        self.instructions += batch.instruction.shape[1]
+        self.launches += batch.last
+        for check in self.checks:
+            check.check(batch)
+        if batch.last:
+            errors = [fault.facts["error"] for fault in batch.faults if fault.code == "stopped"]
+            self.stopped.extend(f"{batch.launch.kernel} stopped early, {error}" for error in errors)
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What each check came to so far."""
+        return tuple(
+            Outcome(check.name, tuple(replace(item, check=check.name) for item in check.findings), check.limits)
+            for check in self.checks
+        )
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Everything found so far, check by check."""
+        return [finding for outcome in self.outcomes for finding in outcome.findings]
