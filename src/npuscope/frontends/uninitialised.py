@@ -13,6 +13,7 @@ anything that is not plain memory of numpy or of torch on the CPU, and what the 
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
@@ -112,20 +113,21 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 def _matches(data: np.ndarray, unit: int) -> np.ndarray:
     """Which whole units of `data` hold the pattern."""
-    count = data.size // unit
-    values = data[: count * unit].view(f"u{unit}")
-    expected = _expected(address_of(data), unit)
-    cycles = count // expected.size * expected.size
-    same = np.zeros(count, np.bool_)
-    np.equal(values[:cycles].reshape(-1, expected.size), expected, out=same[:cycles].reshape(-1, expected.size))
-    same[cycles:] = values[cycles:] == expected[: count - cycles]
-    return same
+    address = address_of(data)
+    whole = data.size // 8 * 8
+    different = data[:whole].view(np.uint64) ^ _expected(address, 8)[0]
+    tail = data[whole : data.size // unit * unit].view(f"u{unit}")
+    return np.concatenate([different.view(f"u{unit}") == 0, tail == _expected(address, unit)[: tail.size]])
+
+
+@lru_cache(maxsize=64)
+def _pattern(shift: int, unit: int) -> np.ndarray:
+    return np.frombuffer(PATTERN[shift:] + PATTERN[:shift], f"u{unit}")
 
 
 def _expected(address: int, unit: int) -> np.ndarray:
-    """The pattern from `address` on as unsigned integers of `unit` bytes."""
-    shift = address % 8
-    return np.frombuffer(PATTERN[shift:] + PATTERN[:shift], f"u{unit}")
+    """The pattern from `address` on as unsigned integers of `unit` bytes, one period of it."""
+    return _pattern(address % 8, unit)
 
 
 def _pages(address: int, size: int) -> range:
