@@ -65,9 +65,11 @@ class Poison:
     def fill(self, data: np.ndarray) -> None:
         """Give the flat uint8 array `data` the content that stands for none."""
         address = address_of(data)
-        words = data.size // 8
-        data[: words * 8].view(np.uint64)[:] = _expected(address, 8)[0]
-        data[words * 8 :] = _expected(address, 1)[: data.size - words * 8]
+        whole = data.size // 8 * 8
+        if whole:
+            data[:whole].view(np.uint64).fill(_expected(address, 8)[0])
+        if whole < data.size:
+            data[whole:] = _expected(address, 1)[: data.size - whole]
         self._pages.update(_pages(address, data.size))
 
     def runs(self, data: np.ndarray, dtype: np.dtype[Any]) -> Runs:
