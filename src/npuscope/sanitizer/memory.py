@@ -14,6 +14,7 @@ from npuscope.sanitizer.alignment import required
 from npuscope.sanitizer.buffers import NEVER, BufferTable, FootprintTable
 from npuscope.sanitizer.faults import fault_finding
 from npuscope.sanitizer.findings import Collector, Finding, Severity
+from npuscope.sanitizer.heap import Heap
 from npuscope.sanitizer.overwrite import Overlap, Writers
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site, Space
@@ -23,12 +24,14 @@ REPEAT_BYTES = 256
 
 
 class MemoryCheck:
-    """Takes batches in order (`check(batch)`) and keeps `findings`."""
+    """Takes batches in order (`check(batch)`) and keeps `findings`; `leaks` and `unused` ask for device memory that is
+    never freed and never touched."""
 
     name = "memory"
 
-    def __init__(self) -> None:
+    def __init__(self, leaks: bool = False, unused: bool = False) -> None:
         self.collector = Collector()
+        self._heap = Heap(self.collector, leaks, unused)
         self._footprints = FootprintTable()
         self._buffers = BufferTable()
         self._faults = 0
@@ -38,12 +41,16 @@ class MemoryCheck:
     @property
     def findings(self) -> list[Finding]:
         """What was found so far."""
-        return self.collector.findings
+        return self.collector.findings + self._heap.findings
 
     @property
     def limits(self) -> tuple[str, ...]:
         """Nothing is left out."""
         return ()
+
+    def host(self, batch: Batch) -> None:
+        """Look at what the host did with device memory before a batch."""
+        self._heap.host(batch)
 
     def check(self, batch: Batch) -> None:
         """Look at one batch."""
@@ -59,6 +66,7 @@ class MemoryCheck:
         if batch.last:
             for overlap in self._writers.overlaps(batch):
                 self._overwritten(batch, overlap)
+            self._heap.end(batch)
 
     def _machine_faults(self, batch: Batch) -> None:
         for fault in batch.faults[self._faults :]:
@@ -81,6 +89,8 @@ class MemoryCheck:
         frozen = touched & table.frozen[buffer] & (role != Role.READ)
         opcode = batch.column("opcode")[instruction - batch.first]
         skewed = touched & self._misaligned(batch, opcode, role, buffer, address, footprint)
+        for row in self._heap.touch(batch, touched):
+            self._late(batch, int(row))
         for row in self._shifted(batch, low, high):
             self._overlapping(batch, int(row))
         for row in np.flatnonzero(outside):
@@ -187,6 +197,19 @@ class MemoryCheck:
             size=view.touched_bytes(),
         )
         self.collector.add(("freed", *view.key()), finding)
+
+    def _late(self, batch: Batch, row: int) -> None:
+        view = view_of(batch, row)
+        block = self._heap.blocks.by_serial[view.buffer.block]
+        finding = view.finding(
+            "use-after-free",
+            Severity.ERROR,
+            f"{view.buffer.name} lies in device memory that is free already",
+            "Launch before the free, or allocate the memory anew.",
+            size=view.touched_bytes(),
+            notes=block.notes(),
+        )
+        self.collector.add(("late", block.made, block.freed, *view.key()), finding)
 
     def _frozen(self, batch: Batch, row: int) -> None:
         view = view_of(batch, row)
