@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from npuscope.cli.session import run_in_session
+from npuscope.report.text import finding_text
 from npuscope.sanitizer.suite import Settings, Suite
 from npuscope.trace.file import TraceWriter, read_batches
 from npuscope.trace.recorder import Recorder
@@ -86,6 +87,14 @@ def test_a_recorded_trace_gives_the_same_findings(
     with TraceWriter(tmp_path / "run.trace") as writer:
         code, _ = run_in_session((writer.write, suite.check), None, str(script), (), False)
     assert code == 1
+    assert finding_text(suite.findings[0]).splitlines() == [
+        "error: illegal free on the host: the block was freed before  [illegal-free]",
+        f"  {script}:8  rt.free(freed)",
+        f"  The block of 32 bytes was allocated by rt.malloc at {script}:6.",
+        f"  It was freed by rt.free at {script}:7.",
+        "  Remove the second free.",
+        "  Once.",
+    ]
     replayed = Suite(("memory",), suite.settings)
     for batch in read_batches(tmp_path / "run.trace"):
         replayed.check(batch)

@@ -195,6 +195,10 @@ def fill_torch(function: Any, kwargs: dict[str, Any], made: Any) -> None:
     plain = type(made) is torch.Tensor and made.device.type == "cpu" and made.layout is torch.strided
     if not plain or made.dtype is torch.bool or made.is_quantized:
         return
-    storage = made.untyped_storage()
-    if storage.nbytes():
-        _active.fill(borrow(storage.data_ptr(), storage.nbytes(), True, storage))
+    try:
+        storage = made.untyped_storage()
+        size, pointer = storage.nbytes(), storage.data_ptr()
+    except RuntimeError:  # a tensor inside a function transform has no memory of its own
+        return
+    if size:
+        _active.fill(borrow(pointer, size, True, storage))
