@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
+import pickle
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -250,6 +252,12 @@ class TestFilling:
                 return handled[func](*args, **kwargs)
 
         assert np.empty_like(Duck()) == "its own"  # type: ignore[call-overload]
+
+    def test_it_is_pickled_and_copied_by_name(self, poison: Poison) -> None:
+        """As any function of a module."""
+        assert pickle.loads(pickle.dumps(np.empty_like)) is np.empty_like
+        assert copy.deepcopy({"make": np.empty})["make"] is np.empty
+        assert (np.empty.__name__, np.empty.__module__) == ("empty", "numpy")
 
     def test_compiled_code_still_finds_it(self, poison: Poison) -> None:
         """numba compiles np.empty while the hook is in place."""

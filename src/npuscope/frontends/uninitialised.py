@@ -13,7 +13,7 @@ anything that is not plain memory of numpy or of torch on the CPU, and what the 
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
+from functools import lru_cache, update_wrapper
 from types import TracebackType
 from typing import Any
 
@@ -148,6 +148,7 @@ class _Hooked:
 
     def __init__(self, original: Any) -> None:
         self.original = original
+        update_wrapper(self, original)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         made = self.original(*args, **kwargs)
@@ -167,8 +168,8 @@ class _Hooked:
     def __eq__(self, other: object) -> bool:
         return other is self or other is self.original
 
-    def __reduce__(self) -> Any:
-        return self.original.__reduce__()
+    def __reduce__(self) -> str:
+        return str(self.original.__name__)  # by name, as any function
 
 
 def _is_ours(names: dict[str, Any]) -> bool:
