@@ -63,7 +63,7 @@ class Heap:
                HostKind.SET: self._copy}
         for event in batch.host:
             act[event.kind](event, batch.sites)
-        if self.blocks.by_serial and not batch.closing:
+        if self.blocks.by_serial and batch.first == 0:  # a launch has its arguments from the start
             received = {item.block for item in batch.buffers if item.block != NO_BLOCK}
             for serial in received & self.blocks.by_serial.keys():
                 self.blocks.by_serial[serial].unseen.add(batch.launch.index)
