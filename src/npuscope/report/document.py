@@ -32,7 +32,7 @@ class Result:
     def summary(self) -> str:
         """The last line of a report: what was found, what was looked at, what was not."""
         errors, warnings = self.count(Severity.ERROR), self.count(Severity.WARNING)
-        if not self.launches:
+        if not self.launches and not self.findings:
             return "nothing checked: no kernel was launched"
         found = f"{_number(errors, 'error')}, {_number(warnings, 'warning')}"
         if not self.findings:

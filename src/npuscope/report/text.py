@@ -14,7 +14,8 @@ MAX_CORES = 4
 
 def finding_text(finding: Finding) -> str:
     """One finding, several lines, no newline at the end."""
-    head = f"{finding.severity.word}: {finding.kind.replace('-', ' ')} in {finding.kernel}{_cores(finding)}"
+    where = f"in {finding.kernel}{_cores(finding)}" if finding.kernel else "on the host"
+    head = f"{finding.severity.word}: {finding.kind.replace('-', ' ')} {where}"
     lines = [f"{head}: {finding.summary}".ljust(0) + f"  [{finding.kind}]"]
     if finding.access is not None and finding.owner is not None:
         lines.extend(_access(finding.access, finding.owner))
@@ -73,5 +74,7 @@ def _occurrence(finding: Finding) -> str:
         named = ", ".join(finding.cores[:MAX_CORES])
         more = f" and {len(finding.cores) - MAX_CORES} more" if len(finding.cores) > MAX_CORES else ""
         cores = f" on {named}{more}"
+    if not finding.kernel:
+        return f"{times}."
     line = f", {_place(finding.launch_frame)}" if finding.launch_frame is not None else ""
     return f"{times}{cores}. Launch {finding.launched}{line}."

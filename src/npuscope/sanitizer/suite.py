@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from npuscope.errors import UserError
 from npuscope.sanitizer.context import Context, Settings
@@ -33,6 +33,14 @@ class Check(Protocol):
         """What could not be looked at and why, a phrase each; empty when everything was."""
 
 
+@runtime_checkable
+class HostCheck(Protocol):
+    """A check that also looks at what the host does with device memory."""
+
+    def host(self, batch: Batch) -> None:
+        """Look at the host's events before a batch, whether or not its launch is looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one check came to. `limits` says what it did not look at and why."""
@@ -43,7 +51,7 @@ class Outcome:
 
 
 CHECKS: dict[str, Callable[[Context], Check]] = {
-    "memory": lambda context: MemoryCheck(),
+    "memory": MemoryCheck,
     "race": lambda context: RaceCheck(context.hazards),
     "init": lambda context: InitCheck(context.hazards),
 }
@@ -68,6 +76,7 @@ class Suite:
             raise UserError(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
         self._context = Context(settings or Settings(), chosen)
         self.checks: Sequence[Check] = [CHECKS[name](self._context) for name in CHECKS if name in chosen]
+        self._host_checks = [check for check in self.checks if isinstance(check, HostCheck)]
         self.launches = 0
         self.instructions = 0
         self.skipped = 0
@@ -77,6 +86,10 @@ class Suite:
 
     def check(self, batch: Batch) -> None:
         """Look at one batch."""
+        for host_check in self._host_checks:
+            host_check.host(batch)
+        if batch.closing:
+            return
         if batch.first == 0:
             self._chosen = self._selects(batch.launch)
         if not self._chosen:
