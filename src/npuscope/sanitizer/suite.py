@@ -9,6 +9,7 @@ from typing import Protocol
 from npuscope.errors import UserError
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.sanitizer.sync import SyncCheck
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Launch
 
@@ -58,6 +59,7 @@ class Outcome:
 
 CHECKS: dict[str, Callable[[Settings], Check]] = {
     "memory": lambda settings: MemoryCheck(),
+    "sync": lambda settings: SyncCheck(settings.block),
 }
 """The checks by name, in the order in which reports show them."""
 
@@ -101,6 +103,8 @@ class Suite:
         if batch.last:
             errors = [fault.facts["error"] for fault in batch.faults if fault.code == "stopped"]
             self.stopped.extend(f"{batch.launch.kernel} stopped early, {error}" for error in errors)
+            if any(fault.code == "deadlock" for fault in batch.faults):
+                self.stopped.append(f"{batch.launch.kernel} can never finish")
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
