@@ -43,7 +43,10 @@ def sync(sanitize: Sanitize) -> Sanitize:
     """Run program text under the synchronisation check alone."""
 
     def run(text: str, **settings: Any) -> Any:
-        return sanitize(text, checks=("sync",), **settings)
+        checked = sanitize(text, checks=("sync",), **settings)
+        assert checked.launches == 1
+        assert checked.code == ("deadlock" in checked.kinds)
+        return checked
 
     return run
 
@@ -508,7 +511,7 @@ QUEUE = """
 def kernel(x: asc.GlobalAddress, n: asc.ConstExpr[int]):
     x_gm = asc.GlobalTensor()
     x_gm.set_global_buffer(x)
-    pipe = asc.Tpipe()
+    pipe = asc.TPipe()
     inq = asc.TQue(asc.TPosition.VECIN, 2)
     outq = asc.TQue(asc.TPosition.VECOUT, 2)
     pipe.init_buffer(inq, 2, 256)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from npuscope.errors import UserError
+from npuscope.sanitizer.dcci import DcciCheck
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.memory import MemoryCheck
 from npuscope.sanitizer.sync import SyncCheck
@@ -60,6 +61,7 @@ class Outcome:
 CHECKS: dict[str, Callable[[Settings], Check]] = {
     "memory": lambda settings: MemoryCheck(),
     "sync": lambda settings: SyncCheck(settings.block),
+    "dcci": lambda settings: DcciCheck(settings.dcci),
 }
 """The checks by name, in the order in which reports show them."""
 
