@@ -132,16 +132,16 @@ class ExactCache:
             if ref.opcode == STORE:
                 line.write(mask, ref)
             elif ref.opcode == LOAD:
-                self._load(batch, ref, line, mask & ~line.dirty)
+                self._load(batch, ref, line, mask & ~line.dirty, fresh)
 
-    def _load(self, batch: Batch, ref: Ref, line: Line, mask: int) -> None:
-        """A load of bytes that the core has not written itself."""
+    def _load(self, batch: Batch, ref: Ref, line: Line, mask: int, fresh: bool) -> None:
+        """A load of bytes that the core has not written itself; `fresh`: it has just brought the line."""
         kept = mask & line.stale
         for writer in among(line.newer, kept):
             self._missing(batch, Missing(writer, ref, line.loaded))
         if len(self._holders[line.number]) > 1:
             for writer in self._unwritten(line.number, mask, ref.core):
-                held = line.loaded if line.loaded.row < writer.row else None
+                held = None if fresh else line.loaded
                 self._missing(batch, Missing(writer, ref, held, True, writer.core in self._ended))
 
     def _unwritten(self, number: int, mask: int, apart: int = -1) -> Iterator[Ref]:

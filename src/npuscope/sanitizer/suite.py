@@ -10,6 +10,7 @@ from npuscope.errors import UserError
 from npuscope.sanitizer.dcci import DcciCheck
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.sanitizer.registers import RegisterCheck
 from npuscope.sanitizer.sync import SyncCheck
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Launch
@@ -61,6 +62,7 @@ class Outcome:
 CHECKS: dict[str, Callable[[Settings], Check]] = {
     "memory": lambda settings: MemoryCheck(),
     "sync": lambda settings: SyncCheck(settings.block),
+    "registers": lambda settings: RegisterCheck(settings.trace_masks, settings.block),
     "dcci": lambda settings: DcciCheck(settings.dcci),
 }
 """The checks by name, in the order in which reports show them."""
