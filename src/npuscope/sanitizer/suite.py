@@ -8,10 +8,13 @@ from typing import Protocol, runtime_checkable
 
 from npuscope.errors import UserError
 from npuscope.sanitizer.context import Context, Settings
+from npuscope.sanitizer.dcci import DcciCheck
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.init import InitCheck
 from npuscope.sanitizer.memory import MemoryCheck
 from npuscope.sanitizer.race import RaceCheck
+from npuscope.sanitizer.registers import RegisterCheck
+from npuscope.sanitizer.sync import SyncCheck
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Launch
 
@@ -54,6 +57,9 @@ CHECKS: dict[str, Callable[[Context], Check]] = {
     "memory": MemoryCheck,
     "race": lambda context: RaceCheck(context.hazards),
     "init": lambda context: InitCheck(context.hazards),
+    "sync": lambda context: SyncCheck(context.settings.block),
+    "registers": lambda context: RegisterCheck(context.settings.trace_masks, context.settings.block),
+    "dcci": lambda context: DcciCheck(context.settings.dcci),
 }
 """The checks by name, in the order in which reports show them."""
 
@@ -104,6 +110,8 @@ class Suite:
         if batch.last:
             errors = [fault.facts["error"] for fault in batch.faults if fault.code == "stopped"]
             self.stopped.extend(f"{batch.launch.kernel} stopped early, {error}" for error in errors)
+            if any(fault.code == "deadlock" for fault in batch.faults):
+                self.stopped.append(f"{batch.launch.kernel} can never finish")
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
