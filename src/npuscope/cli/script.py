@@ -13,6 +13,10 @@ from npuscope.errors import UserError
 from npuscope.frontends import extra_for
 
 
+class FailFast(BaseException):
+    """Raised through the user's code when the first error has been found and nothing more is wanted."""
+
+
 def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -> int:
     """Run a file (or, with `as_module`, a module) as `__main__` with its own argv; returns its exit code.
 
@@ -31,10 +35,10 @@ def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -
         return exit_code(stop.code)
     except KeyboardInterrupt:
         return 130
-    except UserError:
+    except (UserError, FailFast):
         raise
     except BaseException as error:
-        found = _user_error(error) or _missing_dsl(error)
+        found = user_error(error) or _missing_dsl(error)
         if found is not None:
             raise found from None
         show_traceback(error)
@@ -52,7 +56,7 @@ def exit_code(code: object) -> int:
     return 1
 
 
-def _user_error(error: BaseException | None) -> UserError | None:
+def user_error(error: BaseException | None) -> UserError | None:
     """A UserError that the DSL wrapped on its way up."""
     while error is not None:
         if isinstance(error, UserError):
