@@ -14,6 +14,7 @@ from npuscope.cli.output import write_atomically
 from npuscope.errors import UserError
 from npuscope.report.document import Result, json_bytes
 from npuscope.report.text import text_bytes
+from npuscope.report.vendor import vendor_bytes
 from npuscope.sanitizer.judge import (
     Baseline,
     PerSite,
@@ -40,6 +41,7 @@ class Form:
 FORMS: dict[str, Form] = {
     "text": Form(text_bytes, "txt"),
     "json": Form(json_bytes, "json"),
+    "vendor": Form(vendor_bytes, "log"),
 }
 
 
@@ -57,6 +59,8 @@ class Reporting:
     max_per_site: int | None = None
     block: int | None = None
     screens: tuple[Screen, ...] = ()
+    advisories: bool = False
+    always_suffix: bool = False
 
 
 def chosen_formats(words: str) -> tuple[str, ...]:
@@ -103,7 +107,7 @@ def result_of(collected: Collected, choices: Reporting, not_run: Mapping[str, st
     if choices.block is not None:
         screens.append(Screen("other blocks", of_other_block(choices.block)))
     screens += choices.screens
-    if not choices.strict:
+    if not (choices.strict or choices.advisories):
         screens.append(Screen("advisories", is_quiet_advisory))
     if choices.max_per_site is not None:
         screens.append(Screen("per site", PerSite(choices.max_per_site)))
@@ -127,21 +131,36 @@ def failing(result: Result, strict: bool) -> bool:
 def write_reports(result: Result, choices: Reporting) -> None:
     """Print the report, or write it to the files asked for; with `generate` the rules come after it."""
     sys.stdout.flush()
+    if choices.output is not None:
+        write_files(result, choices)
+    else:
+        to_stderr(FORMS[choices.formats[0]].printer(result))
+    to_stderr(generated(result, choices))
+
+
+def write_files(result: Result, choices: Reporting) -> None:
+    """Each form into its file: the name asked for when there is one form, else that name and the form's suffix."""
+    assert choices.output is not None or not choices.formats
     for name in choices.formats:
-        form = FORMS[name]
-        data = form.printer(result)
-        if choices.output is None:
-            _to_stderr(data)
-        elif len(choices.formats) == 1:
-            write_atomically(choices.output, data)
-        else:
-            write_atomically(choices.output.with_name(f"{choices.output.name}.{form.suffix}"), data)
-    if choices.generate and result.findings:
-        rules = dict.fromkeys(rule_for(finding).line() for finding in result.findings)
-        _to_stderr(("\n".join(["# rules for what was found", *rules]) + "\n").encode())
+        path = Path(choices.output or "")
+        if len(choices.formats) > 1 or choices.always_suffix:
+            path = path.with_name(f"{path.name}.{FORMS[name].suffix}")
+        write_atomically(path, FORMS[name].printer(result))
 
 
-def _to_stderr(data: bytes) -> None:
+def generated(result: Result, choices: Reporting) -> bytes:
+    """Rules for what was found, when they were asked for."""
+    if not choices.generate or not result.findings:
+        return b""
+    rules = dict.fromkeys(rule_for(finding).line() for finding in result.findings)
+    return ("\n".join(["# rules for what was found", *rules]) + "\n").encode()
+
+
+def to_stderr(data: bytes) -> None:
+    """Write to standard error. Raises UserError when that cannot be done."""
     sys.stderr.flush()
-    sys.stderr.buffer.write(data)
-    sys.stderr.flush()
+    try:
+        sys.stderr.buffer.write(data)
+        sys.stderr.flush()
+    except OSError as error:
+        raise UserError(f"cannot write the report: {error.strerror}") from None

@@ -38,3 +38,12 @@ def run_script_in_child(
             hooked.close()
 
     return attend(child, interrupted)
+
+
+def run_program(folder: Path, program: Sequence[str], interrupted: Interrupted) -> Ended:
+    """Run a program with every Python process below it hooked."""
+
+    def child() -> int:
+        os.execvpe(program[0], list(program), {**os.environ, **environment(folder)})
+
+    return attend(child, interrupted)
