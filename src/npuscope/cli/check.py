@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,12 @@ import click
 from npuscope.cli.attend import Ended, Quit
 from npuscope.cli.check_options import check_options
 from npuscope.cli.collect import Collected, from_batches, from_folder
+from npuscope.cli.output import complain, require_folder
 from npuscope.cli.plan import Plan, spool_folder
 from npuscope.cli.reporting import Reporting, chosen_formats, failing, not_asked, read_rules, result_of, write_reports
 from npuscope.cli.run_plan import run_script_in_child
+from npuscope.cli.save import saved
+from npuscope.cli.script import require_script
 from npuscope.cli.session import ARGUMENTS, script_options
 from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, UserError
 from npuscope.frontends import packages
@@ -42,6 +44,9 @@ def command(
     script's own.
     """
     plan, choices = _plan(chip, save is not None, options), _reporting(options)
+    for path in (choices.output, save):
+        if path is not None:
+            require_folder(path)
     Suite(plan.checks, plan.settings)  # names a check that there is not, before anything runs
     if not as_module and os.path.isfile(script) and is_trace(script):
         if arguments or chip:
@@ -49,10 +54,9 @@ def command(
         ended = Ended(EXIT_CLEAN)
         collected = from_batches(read_batches(script), plan)
     else:
-        if not as_module and not os.path.isfile(script):
-            raise UserError(f"no such script: {script}")
+        require_script(script, as_module)
         try:
-            ended, collected = _run(plan, script, arguments, as_module)
+            ended, collected = _run(plan, script, arguments, as_module, save)
         except Quit:
             return INTERRUPTED
     if collected.trouble is not None and not collected.records:
@@ -60,7 +64,7 @@ def command(
     result = result_of(collected, choices, not_asked(plan.checks))
     write_reports(result, choices)
     if collected.trouble is not None:
-        print(f"npuscope: {collected.trouble}", file=sys.stderr)
+        complain(f"npuscope: {collected.trouble}")
     return exit_code(failing(result, choices.strict), ended, error_exitcode)
 
 
@@ -73,14 +77,18 @@ def exit_code(failed: bool, ended: Ended, asked: int | None) -> int:
     return ended.code
 
 
-def _run(plan: Plan, script: str, arguments: tuple[str, ...], as_module: bool) -> tuple[Ended, Collected]:
+def _run(
+    plan: Plan, script: str, arguments: tuple[str, ...], as_module: bool, save: Path | None
+) -> tuple[Ended, Collected]:
     with spool_folder(plan, packages()) as folder:
-        ended = run_script_in_child(folder, plan, script, arguments, as_module, _say_interrupted)
-        return ended, from_folder(folder, plan, ended)
+        ended = run_script_in_child(folder, plan, script, arguments, as_module, say_interrupted)
+        live = from_folder(folder, plan, ended)
+        return ended, live if save is None else saved(folder, save, plan, live)
 
 
-def _say_interrupted() -> None:
-    print("npuscope: interrupted; waiting for the script to end (Ctrl-C again: quit at once)", file=sys.stderr)
+def say_interrupted() -> None:
+    """Tell a person who pressed Ctrl-C what happens now."""
+    complain("npuscope: interrupted; waiting for the script to end (Ctrl-C again: quit at once)")
 
 
 def _plan(chip: str | None, save: bool, options: dict[str, Any]) -> Plan:

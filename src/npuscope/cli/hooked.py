@@ -11,6 +11,7 @@ from types import TracebackType
 from npuscope.cli.plan import Plan, read_plan
 from npuscope.cli.script import FailFast, user_error
 from npuscope.cli.spool import SpoolWriter
+from npuscope.cli.spooled_trace import SpooledTrace
 from npuscope.frontends import install_all
 from npuscope.frontends.launch import Session
 from npuscope.npu.chip import load_chip
@@ -53,6 +54,8 @@ class Hooked:
         suite = Suite(plan.checks, plan.settings, LaunchSelector(plan.launches))
         self.spool = self.recorder.spool = SpoolWriter(self.folder, suite)
         self.recorder.consumers[:] = [self.spool.take]
+        if plan.save:
+            self.recorder.consumers.insert(0, SpooledTrace(self.folder / f"{self.spool.name}.trace").write)
         if plan.fail_fast:
             self.recorder.consumers.append(self._stop_at_first)
 

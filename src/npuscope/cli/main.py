@@ -8,6 +8,7 @@ import sys
 import click
 
 from npuscope import __version__
+from npuscope.cli.output import complain
 from npuscope.errors import UserError
 
 VERBS = {"check": "npuscope.cli.check", "run": "npuscope.cli.run", "record": "npuscope.cli.record"}
@@ -48,7 +49,7 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except UserError as error:
-        print(f"npuscope: {error}", file=sys.stderr)
+        complain(f"npuscope: {error}")
         code = error.exit_code
     sys.stdout.flush()
     sys.exit(code or 0)

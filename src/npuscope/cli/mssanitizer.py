@@ -6,15 +6,18 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO
 
 from npuscope import __version__
 from npuscope.cli.attend import Ended, Quit
 from npuscope.cli.collect import Collected, from_batches, from_folder
 from npuscope.cli.mssanitizer_options import HELP, Options, Refused, read_options
+from npuscope.cli.output import complain, discard, require_folder
 from npuscope.cli.plan import Plan, spool_folder
 from npuscope.cli.reporting import Reporting, failing, generated, read_rules, result_of, write_files
 from npuscope.cli.run_plan import run_program
+from npuscope.cli.save import saved
 from npuscope.errors import EXIT_CLEAN, EXIT_USAGE, UserError
 from npuscope.frontends import packages
 from npuscope.report.document import Result
@@ -54,7 +57,7 @@ def run(words: Sequence[str]) -> int:
     except Quit:
         return INTERRUPTED
     except UserError as error:
-        print(f"[mssanitizer] ERROR: {error}", file=sys.stderr)
+        complain(f"[mssanitizer] ERROR: {error}")
         return error.exit_code
 
 
@@ -69,11 +72,14 @@ def _check(options: Options, program: list[str]) -> int:
         raise UserError("no program specified")
     else:
         program = found_program(program)
+    for path in (options.output, options.save):
+        if path is not None:
+            require_folder(path)
     log = _open_log(options.log_file) if options.log_file is not None else None
     if options.replay is not None:
         ended, collected = Ended(EXIT_CLEAN), from_batches(read_batches(options.replay), plan)
     else:
-        ended, collected = _run(plan, program)
+        ended, collected = _run(plan, program, options.save)
     result = result_of(collected, choices, _not_run(options))
     _report(options, choices, result, log)
     if options.replay is None:
@@ -83,10 +89,11 @@ def _check(options: Options, program: list[str]) -> int:
     return ended.code
 
 
-def _run(plan: Plan, program: list[str]) -> tuple[Ended, Collected]:
+def _run(plan: Plan, program: list[str], save: Path | None) -> tuple[Ended, Collected]:
     with spool_folder(plan, packages()) as folder:
         ended = run_program(folder, program, lambda: print(PRESSED, file=sys.stderr))
-        return ended, from_folder(folder, plan, ended)
+        live = from_folder(folder, plan, ended)
+        return ended, live if save is None else saved(folder, save, plan, live)
 
 
 def _tell_ending(program: list[str], ended: Ended) -> None:
@@ -147,7 +154,8 @@ def checks_of(options: Options) -> tuple[str, ...]:
 def _not_run(options: Options) -> dict[str, str]:
     ran = checks_of(options)
     reason = "host memory calls only" if options.device_heap or options.cann_heap else "not asked for"
-    return {name: reason for name in CHECKS if name not in ran}
+    absent = [check for tool in options.tools for check in TOOLS[tool] if check not in CHECKS]
+    return {name: reason for name in CHECKS if name not in ran} | dict.fromkeys(absent, "not in this version")
 
 
 def _reporting(options: Options) -> Reporting:
@@ -203,6 +211,8 @@ def _report(options: Options, choices: Reporting, result: Result, log: IO[bytes]
             with log:
                 log.write(data)
     except OSError as error:
+        if log is None:
+            discard(1)
         raise UserError(f"cannot write {options.log_file or 'the report'}: {error.strerror}") from None
     write_files(result, choices)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 
 from npuscope.cli.collect import Collected
-from npuscope.cli.output import write_atomically
+from npuscope.cli.output import discard, write_atomically
 from npuscope.errors import UserError
 from npuscope.report.document import Result, json_bytes
 from npuscope.report.text import text_bytes
@@ -163,4 +163,5 @@ def to_stderr(data: bytes) -> None:
         sys.stderr.buffer.write(data)
         sys.stderr.flush()
     except OSError as error:
+        discard(2)
         raise UserError(f"cannot write the report: {error.strerror}") from None

@@ -22,8 +22,7 @@ def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -
 
     Raises UserError when the file does not exist or when the script met one (the caller prints the line).
     """
-    if not as_module and not os.path.isfile(target):
-        raise UserError(f"no such script: {target}")
+    require_script(target, as_module)
     sys.argv = [target, *arguments]
     sys.path[0] = os.getcwd() if as_module else os.path.dirname(os.path.abspath(target))
     try:
@@ -44,6 +43,12 @@ def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -
         show_traceback(error)
         return 1
     return 0
+
+
+def require_script(target: str, as_module: bool) -> None:
+    """Raise UserError when there is no such file."""
+    if not as_module and not os.path.isfile(target):
+        raise UserError(f"no such script: {target}")
 
 
 def exit_code(code: object) -> int:

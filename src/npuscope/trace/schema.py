@@ -1,4 +1,4 @@
-"""The trace schema, version 1. Everything a tool may know about a kernel run is defined here.
+"""The trace schema, version 2. Everything a tool may know about a kernel run is defined here.
 
 Tables (all integers are int64 columns unless said otherwise):
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 
 INSTRUCTION_COLUMNS = ("core", "pipe", "opcode", "site", "origin", "a", "b", "c", "d", "work")
 """``core`` indexes ``Launch.cores``; ``a``..``d`` are up to four operands (event or flag id; m, n, k; repeat; buffer);
