@@ -91,7 +91,7 @@ def _check(options: Options, program: list[str]) -> int:
 
 def _run(plan: Plan, program: list[str], save: Path | None) -> tuple[Ended, Collected]:
     with spool_folder(plan, packages()) as folder:
-        ended = run_program(folder, program, lambda: print(PRESSED, file=sys.stderr))
+        ended = run_program(folder, program, lambda: complain(PRESSED))
         live = from_folder(folder, plan, ended)
         return ended, live if save is None else saved(folder, save, plan, live)
 

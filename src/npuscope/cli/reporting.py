@@ -13,6 +13,9 @@ from npuscope.cli.collect import Collected
 from npuscope.cli.output import discard, write_atomically
 from npuscope.errors import UserError
 from npuscope.report.document import Result, json_bytes
+from npuscope.report.github import github_bytes
+from npuscope.report.junit import junit_bytes
+from npuscope.report.sarif import sarif_bytes
 from npuscope.report.text import text_bytes
 from npuscope.report.vendor import vendor_bytes
 from npuscope.sanitizer.judge import (
@@ -41,6 +44,9 @@ class Form:
 FORMS: dict[str, Form] = {
     "text": Form(text_bytes, "txt"),
     "json": Form(json_bytes, "json"),
+    "sarif": Form(sarif_bytes, "sarif"),
+    "junit": Form(junit_bytes, "xml"),
+    "github": Form(github_bytes, "github"),
     "vendor": Form(vendor_bytes, "log"),
 }
 
@@ -115,7 +121,8 @@ def result_of(collected: Collected, choices: Reporting, not_run: Mapping[str, st
     total = sum(len(outcome.findings) for outcome in judged.outcomes)
     unlisted = 0 if choices.print_limit is None else max(0, total - choices.print_limit)
     notes = tuple(f"{rule.source}: the rule for {rule.kind} matched nothing" for rule in rules.unused)
-    return Result(judged.outcomes, collected.records, collected.partial, judged.suppressed, not_run, notes, unlisted)
+    return Result(judged.outcomes, collected.records, collected.partial, judged.suppressed, not_run, notes, unlisted,
+                  choices.strict)
 
 
 def not_asked(names: tuple[str, ...] | None) -> dict[str, str]:

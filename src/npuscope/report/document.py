@@ -33,6 +33,7 @@ class Result:
     not_run: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unlisted: int = 0  # findings that count, but that a person did not want to read (--print-limit)
+    strict: bool = False  # warnings make the run fail
 
     @property
     def findings(self) -> tuple[Finding, ...]:
