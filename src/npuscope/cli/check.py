@@ -20,6 +20,7 @@ from npuscope.cli.script import require_script
 from npuscope.cli.session import ARGUMENTS, script_options
 from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, UserError
 from npuscope.frontends import packages
+from npuscope.npu.chip import load_chip
 from npuscope.sanitizer.filters import LaunchFilter
 from npuscope.sanitizer.suite import Settings, Suite
 from npuscope.trace.file import is_trace, read_batches
@@ -44,13 +45,15 @@ def command(
     script's own.
     """
     plan, choices = _plan(chip, save is not None, options), _reporting(options)
+    if chip:
+        load_chip(chip)  # refuses a name that it does not know
     for path in (choices.output, save):
         if path is not None:
             require_folder(path)
     Suite(plan.checks, plan.settings)  # names a check that there is not, before anything runs
     if not as_module and os.path.isfile(script) and is_trace(script):
-        if arguments or chip:
-            raise UserError("a recorded trace takes no --chip and no arguments")
+        if arguments or chip or save is not None:
+            raise UserError("a recorded trace takes no --chip, no --save and no arguments")
         ended = Ended(EXIT_CLEAN)
         collected = from_batches(read_batches(script), plan)
     else:

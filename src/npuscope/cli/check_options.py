@@ -32,10 +32,16 @@ OPTIONS = (
         "--max-per-site", type=click.IntRange(1), metavar="N", help="At most N findings on a line; more are suppressed."
     ),
     click.option("--fail-fast", is_flag=True, help="Stop the script at the first launch with an error."),
-    click.option("--kernel-name", multiple=True, metavar="TEXT", help="Check kernels whose name has TEXT (repeatable)."),
+    click.option(
+        "--kernel-name", multiple=True, metavar="TEXT",
+        help="Check kernels with TEXT in their name (repeatable)."
+    ),
     click.option("--kernel-regex", multiple=True, metavar="RE", help="Check kernels whose name matches (repeatable)."),
     click.option("--kernel-name-exclude", multiple=True, metavar="TEXT", help="Leave these kernels out (repeatable)."),
-    click.option("--launch-skip", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N launches."),
+    click.option(
+        "--launch-skip", type=click.IntRange(0), default=0, metavar="N",
+        help="Leave the first N launches out."
+    ),
     click.option("--launch-count", type=click.IntRange(0), metavar="N", help="Check at most N launches of a process."),
     click.option("--block-id", type=click.IntRange(0), metavar="N", help="Report on this block only."),
     click.option(

@@ -41,6 +41,9 @@ def from_folder(folder: Path, plan: Plan, ended: Ended) -> Collected:
         if part.unfinished:
             unfinished.append(f"a process went away while {part.unfinished} ran")
     trouble = next((part.found.trouble for part in parts if part.found.trouble is not None), None)
+    if (folder / "outside").exists():
+        names = dict.fromkeys((folder / "outside").read_text().splitlines())
+        unfinished += [f"kernels of a Python without npuscope were not checked: {name}" for name in names]
     outcomes = merged(found) if found else Suite(plan.checks, plan.settings).outcomes
     partial = _stops(records) or ([f"the run stopped early, {trouble}"] if trouble is not None else [])
     if (folder / "stop").exists():

@@ -1,5 +1,5 @@
-"""Command lines as C's getopt_long reads them: prefixes of long options, ``--opt v`` and ``--opt=v``, an end at the first
-word that is no option."""
+"""Command lines as C's getopt_long reads them: prefixes of long options, ``--opt v`` and ``--opt=v``, an end at the
+first word that is no option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that takes part in a checked run: its launches are simulated, and what they do goes into the run's folder."""
+"""A process that takes part in a checked run: its launches are simulated, and what they do goes to the run's folder."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class Hooked:
     def _open(self) -> None:
         """Start a spool of this process's own; what the parent of a fork found stays the parent's."""
         plan = self.plan
+        self.recorder.launches = 0
         suite = Suite(plan.checks, plan.settings, LaunchSelector(plan.launches))
         self.spool = self.recorder.spool = SpoolWriter(self.folder, suite)
         self.recorder.consumers[:] = [self.spool.take]

@@ -46,7 +46,7 @@ def main() -> None:
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
-        error.show()
+        complain(f"npuscope: {error.format_message()}")
         code = error.exit_code
     except UserError as error:
         complain(f"npuscope: {error}")

@@ -20,6 +20,7 @@ from npuscope.cli.run_plan import run_program
 from npuscope.cli.save import saved
 from npuscope.errors import EXIT_CLEAN, EXIT_USAGE, UserError
 from npuscope.frontends import packages
+from npuscope.npu.chip import load_chip
 from npuscope.report.document import Result
 from npuscope.report.vendor import TOOLS, vendor_bytes
 from npuscope.sanitizer.filters import LaunchFilter
@@ -72,6 +73,8 @@ def _check(options: Options, program: list[str]) -> int:
         raise UserError("no program specified")
     else:
         program = found_program(program)
+    if options.chip:
+        load_chip(options.chip)  # refuses a name that it does not know
     for path in (options.output, options.save):
         if path is not None:
             require_folder(path)
@@ -104,8 +107,8 @@ def _tell_ending(program: list[str], ended: Ended) -> None:
 
 
 def found_program(program: Sequence[str]) -> list[str]:
-    """The command to execute: a file of the current folder first, then PATH; a Python script that is not executable runs
-    in this interpreter. Raises UserError."""
+    """The command to execute: a file of the current folder first, then PATH; a Python script that is not executable
+    runs in this interpreter. Raises UserError."""
     name, *arguments = program
     local = os.path.abspath(name)
     if os.path.isfile(local):

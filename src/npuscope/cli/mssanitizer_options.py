@@ -145,7 +145,9 @@ def _integer(name: str | None, low: int, high: int | None = None) -> Setter:
     """A decimal number in a range; without `name` it is checked and has no effect here."""
 
     def take(options: Options, value: str) -> None:
-        if not re.fullmatch(r"\d{1,9}", value, re.ASCII) or int(value) < low or (high is not None and int(value) > high):
+        if not re.fullmatch(r"\d{1,9}", value, re.ASCII):
+            raise Bad
+        if int(value) < low or (high is not None and int(value) > high):
             raise Bad
         if name is not None:
             setattr(options, name, int(value))
@@ -287,7 +289,9 @@ def _apply(options: Options, word: Word) -> None:
     except Bad:
         raise Refused(f"[mssanitizer] ERROR: --{word.name} param is invalid", helps=True) from None
     except Ignored:
-        options.warnings.append(f"[mssanitizer] ERROR: param '{word.value}' contains invalid characters and is ignored.")
+        options.warnings.append(
+            f"[mssanitizer] ERROR: param '{word.value}' contains invalid characters and is ignored."
+        )
 
 
 PARENTS = {

@@ -58,7 +58,7 @@ def complain(line: str) -> None:
 
 
 def discard(descriptor: int) -> None:
-    """Send a standard stream that cannot be written nowhere, so that what it still holds does not change the exit code."""
+    """Send a standard stream that cannot be written nowhere, so that the rest of it does not change the exit code."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from npuscope.errors import UserError
 from npuscope.sanitizer.filters import LaunchFilter
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.judge import counts_as_error
@@ -22,6 +24,10 @@ SPOOL = "NPUSCOPE_SPOOL"
 
 HOOK = Path(__file__).parent / "hook"
 """The folder whose sitecustomize.py brings every Python process of a run into it."""
+
+
+ROOT = Path(__file__).resolve().parents[2]
+"""Where this npuscope is imported from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,14 @@ class Plan:
 def spool_folder(plan: Plan, packages: tuple[str, ...]) -> Iterator[Path]:
     """A temporary folder that holds the plan; gone when the block ends. `packages` are the imports that matter."""
     owner = os.getpid()
-    folder = Path(tempfile.mkdtemp(prefix="npuscope-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="npuscope-"))
+    except OSError as error:
+        raise UserError(f"cannot make a temporary folder: {error.strerror}") from None
     try:
         (folder / "plan").write_bytes(pickle.dumps(plan))
         (folder / "packages").write_text("\n".join(packages))
+        (folder / "root").write_text(f"{sys.version_info[0]}.{sys.version_info[1]}\n{ROOT}")
         yield folder
     finally:
         if os.getpid() == owner:  # a forked script leaves through here as well

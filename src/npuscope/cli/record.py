@@ -9,14 +9,15 @@ import click
 from npuscope.cli.attend import Quit
 from npuscope.cli.check import INTERRUPTED, say_interrupted
 from npuscope.cli.collect import from_folder
+from npuscope.cli.output import require_folder
 from npuscope.cli.plan import Plan, spool_folder
 from npuscope.cli.run_plan import run_script_in_child
-from npuscope.cli.output import require_folder
 from npuscope.cli.save import save_trace
 from npuscope.cli.script import require_script
 from npuscope.cli.session import ARGUMENTS, script_options
 from npuscope.errors import UserError
 from npuscope.frontends import packages
+from npuscope.npu.chip import load_chip
 
 
 @click.command("record", context_settings=ARGUMENTS)
@@ -27,6 +28,8 @@ def command(output: Path, chip: str | None, as_module: bool, script: str, argume
 
     Exits with the script's own code.
     """
+    if chip:
+        load_chip(chip)
     require_folder(output)
     require_script(script, as_module)
     plan = Plan(checks=(), chip=chip, save=True)

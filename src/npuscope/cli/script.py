@@ -47,6 +47,8 @@ def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -
 
 def require_script(target: str, as_module: bool) -> None:
     """Raise UserError when there is no such file."""
+    if target.startswith("-"):
+        raise UserError(f"no such option: {target}")
     if not as_module and not os.path.isfile(target):
         raise UserError(f"no such script: {target}")
 

@@ -10,6 +10,7 @@ import os
 import pickle
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -51,13 +52,13 @@ class SpoolWriter:
         self.name = f"{time.time_ns():020d}-{os.getpid()}"
         self._folder = folder
         self._launches = LaunchLog()
-        self._log: IO[bytes] = open(folder / f"{self.name}.log", "ab", buffering=0)  # noqa: SIM115 - lives with the run
+        self._log: IO[bytes] | None = None  # opened by the first launch
         self._written = -SECONDS_BETWEEN
         self._said = 0
 
     def begun(self, launch: Launch) -> None:
         """A launch starts."""
-        self._log.write(pickle.dumps(launch.kernel))
+        self._append(launch.kernel)
 
     def take(self, batch: Batch) -> None:
         """Check one batch; what a finished launch came to is on disk when this returns."""
@@ -65,13 +66,29 @@ class SpoolWriter:
         self.suite.check(batch)
         record = self._launches.take(batch, self.suite.skipped == before)
         if record is not None:
-            self._log.write(pickle.dumps(record))
+            self._append(record)
         if record is not None or time.monotonic() - self._written > SECONDS_BETWEEN:
             self._write_news()
 
     def close(self) -> None:
         """Write what there is to say; may be called again."""
-        self._write(self.suite.outcomes)
+        if self._log is not None or self.trouble is not None:
+            self._write(self.suite.outcomes)
+
+    def _append(self, entry: Any) -> None:
+        with self._telling():
+            if self._log is None:
+                self._log = open(self._folder / f"{self.name}.log", "ab", buffering=0)  # noqa: SIM115 - lives with the run
+            self._log.write(pickle.dumps(entry))
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """A full disk ends the script in words. That the run's folder is gone with the run does not matter any more."""
+        try:
+            yield
+        except OSError as error:
+            if self._folder.exists():
+                raise UserError(f"cannot write to the temporary folder {self._folder}: {error.strerror}") from None
 
     def _write_news(self) -> None:
         outcomes = self.suite.outcomes
@@ -82,22 +99,23 @@ class SpoolWriter:
 
     def _write(self, outcomes: tuple[Outcome, ...]) -> None:
         part = self._folder / f".{self.name}"
-        part.write_bytes(pickle.dumps(Found(outcomes, self.trouble)))
-        os.replace(part, self._folder / f"{self.name}.found")
+        with self._telling():
+            part.write_bytes(pickle.dumps(Found(outcomes, self.trouble)))
+            os.replace(part, self._folder / f"{self.name}.found")
         self._written = time.monotonic()
 
 
 def read_parts(folder: Path) -> list[Part]:
     """Every process that took part, in the order in which they started."""
-    return [_read_part(log) for log in sorted(folder.glob("*.log"))]
+    return [_read_part(folder, name) for name in sorted({path.stem for path in folder.glob("*-*.*")})]
 
 
-def _read_part(log: Path) -> Part:
-    part = Part(log.stem)
-    found = log.with_suffix(".found")
+def _read_part(folder: Path, name: str) -> Part:
+    part = Part(name)
+    found, log = folder / f"{name}.found", folder / f"{name}.log"
     if found.exists():
         part.found = pickle.loads(found.read_bytes())
-    for entry in entries(log):
+    for entry in entries(log) if log.exists() else ():
         if isinstance(entry, LaunchRecord):
             part.records.append(entry)
             part.unfinished = ""

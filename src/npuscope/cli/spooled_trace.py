@@ -37,7 +37,8 @@ class SpooledTrace:
     """A consumer that appends each batch to a file."""
 
     def __init__(self, path: Path) -> None:
-        self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115 - lives as long as the process
+        self._path = path
+        self._file: IO[bytes] | None = None  # opened by the first batch
         self._known = dict.fromkeys((*OF_LAUNCH, "sites", "opcodes", "footprints"), 0)
 
     def write(self, batch: Batch) -> None:
@@ -54,6 +55,8 @@ class SpooledTrace:
             rest, {name: self._new(name, values) for name, values in lists.items()}, self._new("sites", batch.sites),
             self._new("opcodes", OPCODES.names), self._new("footprints", FOOTPRINTS),
         )
+        if self._file is None:
+            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - lives as long as the process
         self._file.write(pickle.dumps(entry, pickle.HIGHEST_PROTOCOL))
 
     def _new(self, name: str, values: list[Any]) -> list[Any]:
@@ -83,7 +86,8 @@ class _Tables:
         self.footprints.extend(intern(shape) for shape in entry.footprints)
         _renumber(values["instruction"], INSTRUCTION_COLUMNS.index("opcode"), self.opcodes)
         _renumber(values["access"], ACCESS_COLUMNS.index("footprint"), self.footprints)
-        return Batch(**values, sites=self.sites, **self.lists)
+        values.update(self.lists, sites=self.sites)
+        return Batch(**values)
 
 
 def _renumber(table: np.ndarray, row: int, numbers: list[int]) -> None:

@@ -97,7 +97,7 @@ def _check(result: Result, outcome: Outcome) -> dict[str, Any]:
 
 
 def status(result: Result, outcome: Outcome) -> str:
-    """``findings``, ``clean``, ``incomplete`` (nothing found, but not everything was looked at) or ``nothing checked``."""
+    """``findings``, ``clean``, ``nothing checked``, or ``incomplete``: nothing found, but not everything looked at."""
     if outcome.findings:
         return "findings"
     if not result.checked:

@@ -25,8 +25,9 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVISOR
 def sarif_bytes(result: Result) -> bytes:
     """The SARIF log, indented, with a newline at the end."""
     kinds = list(dict.fromkeys(finding.kind for finding in result.findings))
+    rules = [_rule(kind, result) for kind in kinds]
     run = {
-        "tool": {"driver": {"name": "npuscope", "version": __version__, "rules": [_rule(kind, result) for kind in kinds]}},
+        "tool": {"driver": {"name": "npuscope", "version": __version__, "rules": rules}},
         "originalUriBaseIds": {ROOT: {"uri": f"{Path.cwd().as_uri()}/"}},
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(result)],
@@ -71,7 +72,8 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
         "partialFingerprints": {"npuscope/v1": fingerprint(finding)},
         "occurrenceCount": finding.count,
         "properties": {
-            "check": finding.check, "cores": list(finding.cores), "launch": finding.launched, "missingEdge": finding.edge
+            "check": finding.check, "cores": list(finding.cores), "launch": finding.launched,
+            "missingEdge": finding.edge,
         },
     }
     related = _related(finding)

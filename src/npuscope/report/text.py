@@ -66,7 +66,8 @@ def _access(finding: Finding, access: Access) -> list[str]:
 def _touched(owner: Owner | None, access: Access) -> str:
     if owner is None:
         return f"{access.size} B at {access.address:#x}"
-    return f"{owner.name or 'tensor'}[{access.first}:{access.last}] ({owner.space} {access.address:#x}, {access.size} B)"
+    where = f"{owner.space} {access.address:#x}, {access.size} B"
+    return f"{owner.name or 'tensor'}[{access.first}:{access.last}] ({where})"
 
 
 def _stack(frames: tuple[SourceFrame, ...]) -> list[str]:

@@ -69,6 +69,13 @@ def active(result: Result) -> list[str]:
     return [tool for tool, checks in TOOLS.items() if ran.intersection(checks)]
 
 
+def _nothing(result: Result) -> str:
+    if result.checked:
+        return ""
+    why = "filters left out every launch" if result.launches else "no kernel was launched"
+    return f"; nothing checked: {why}"
+
+
 def _enumerated(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
@@ -82,14 +89,11 @@ def _summaries(result: Result) -> list[str]:
             why = next((result.not_run[check] for check in checks if check in result.not_run), "not asked for")
             lines.append(f"{HEAD}{tool}: ERROR SUMMARY: not run ({why})")
             continue
-        errors, warnings = (
-            sum(result.count(severity, outcome.name) for outcome in ran) for severity in (Severity.ERROR, Severity.WARNING)
-        )
+        errors = sum(result.count(Severity.ERROR, outcome.name) for outcome in ran)
+        warnings = sum(result.count(Severity.WARNING, outcome.name) for outcome in ran)
         hidden = sum(result.hidden(outcome.name) for outcome in ran)
-        nothing = "" if result.checked else "; nothing checked: no kernel was launched"
-        if not result.checked and result.launches:
-            nothing = "; nothing checked: filters left out every launch"
-        lines.append(f"{HEAD}{tool}: ERROR SUMMARY: {errors} errors, {warnings} warnings ({hidden} suppressed){nothing}")
+        words = f"{errors} errors, {warnings} warnings ({hidden} suppressed)"
+        lines.append(f"{HEAD}{tool}: ERROR SUMMARY: {words}{_nothing(result)}")
         lines += [f"{HEAD}{tool}: not looked at: {limit}" for outcome in ran for limit in outcome.limits]
     lines += [f"{HEAD}PARTIAL: {reason}" for reason in result.partial]
     return [*lines, *(f"{HEAD}NOTE: {note}" for note in result.notes)]

@@ -127,8 +127,8 @@ def _register(page: Page, finding: Finding) -> list[str]:
     expected, current = (int(facts.get(name, 0)) % WORD for name in ("expected", "current"))
     return [
         f"[mssanitizer] Warning:Register {facts.get('register', 'unknown')} was not reset to default in block "
-        f"{blocks(finding.cores, page.splits(finding))} on kernel {kernel_name(finding.kernel)}. Expected default value "
-        f"is ({expected}), but current value is ({current})"
+        f"{blocks(finding.cores, page.splits(finding))} on kernel {kernel_name(finding.kernel)}. "
+        f"Expected default value is ({expected}), but current value is ({current})"
     ]
 
 
@@ -170,8 +170,8 @@ def hazard(earlier: Access, later: Access) -> str:
 def _side(page: Page, finding: Finding, access: Access, where: str) -> list[str]:
     core = access.core or (finding.cores[0] if finding.cores else "")
     return [
-        f"{DETAIL}PIPE_{access.pipe} {access.role.capitalize()} at {where} in {one_block(page, finding, core)} {DEVICE} "
-        f"at pc current {access.site:#x} (serialNo:{max(access.serial, 0)})",
+        f"{DETAIL}PIPE_{access.pipe} {access.role.capitalize()} at {where} in {one_block(page, finding, core)} "
+        f"{DEVICE} at pc current {access.site:#x} (serialNo:{max(access.serial, 0)})",
         *frame_lines(page, access.frames),
     ]
 

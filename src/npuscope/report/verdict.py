@@ -21,7 +21,8 @@ def _found(result: Result, outcome: Outcome) -> str:
     if not result.checked:
         words = "nothing checked"
     elif outcome.findings:
-        words = f"{number(result.count(Severity.ERROR, name), 'error')}, {number(result.count(Severity.WARNING, name), 'warning')}"
+        errors, warnings = result.count(Severity.ERROR, name), result.count(Severity.WARNING, name)
+        words = f"{number(errors, 'error')}, {number(warnings, 'warning')}"
         words += f", {number(advisories, 'advisory', 'advisories')}" if advisories else ""
     elif outcome.limits or result.partial:
         words = "nothing found in what was looked at"

@@ -25,8 +25,8 @@ KEYS = ("kernel", "space", "at", "pipes", "frame")
 class Rule:
     """Which findings to suppress. All that is given must hold; names are globs.
 
-    `at` is FILE, FILE:LINE or FILE:FIRST-LAST of either access, `pipes` the pipes of a pair in any order, `frame` a file
-    or a function anywhere in the stacks. `reason` is the comment, `source` where the rule was written.
+    `at` is FILE, FILE:LINE or FILE:FIRST-LAST of either access, `pipes` the pipes of a pair in any order, `frame` a
+    file or a function anywhere in the stacks. `reason` is the comment, `source` where the rule was written.
     """
 
     kind: str
@@ -51,9 +51,9 @@ class Rule:
 
     def line(self) -> str:
         """The rule as a file holds it."""
-        parts = [("kernel", self.kernel if self.kernel != "*" else ""), ("space", self.space if self.space != "*" else "")]
-        parts += [("at", self.at), ("pipes", ",".join(self.pipes)), ("frame", self.frame)]
-        words = [self.kind, *(shlex.quote(f"{key}={value}") for key, value in parts if value)]
+        parts = [("kernel", self.kernel), ("space", self.space), ("at", self.at), ("pipes", ",".join(self.pipes)),
+                 ("frame", self.frame)]
+        words = [self.kind, *(shlex.quote(f"{key}={value}") for key, value in parts if value not in ("", "*"))]
         return " ".join(words) + (f"  # {self.reason}" if self.reason else "")
 
 
@@ -96,7 +96,9 @@ def _rule(words: list[str], reason: str, where: str) -> Rule:
     if not re.fullmatch(r".*?(:\d+(-\d+)?)?", values.get("at", "")):
         raise UserError(f"{where}: at={values['at']} is not FILE, FILE:LINE or FILE:FIRST-LAST")
     pipes = tuple(values["pipes"].split(",")) if "pipes" in values else ()
-    return Rule(kind, values.get("kernel", "*"), space, values.get("at", ""), pipes, values.get("frame", ""), reason, where)
+    return Rule(
+        kind, values.get("kernel", "*"), space, values.get("at", ""), pipes, values.get("frame", ""), reason, where
+    )
 
 
 def rule_for(finding: Finding) -> Rule:

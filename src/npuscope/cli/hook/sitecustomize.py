@@ -33,15 +33,37 @@ class _Waiting:
         """Join the run when the name is one of the packages; the real finders then give the spec."""
         if name not in self.packages:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
-        from npuscope.cli.hooked import join
-
-        join(self.folder)
+        sys.meta_path.remove(self)
+        _join(self.folder)
         for finder in sys.meta_path:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 return spec
         return None
+
+
+def _join(folder: str) -> None:
+    """Take part in the run. A Python that has no npuscope cannot, which the run is told."""
+    try:
+        _find_npuscope(folder)
+        from npuscope.cli.hooked import join
+    except ImportError as error:
+        with open(os.path.join(folder, "outside"), "a") as file:
+            file.write(f"{sys.executable} ({error})\n")
+        return
+    join(folder)
+
+
+def _find_npuscope(folder: str) -> None:
+    """Let npuscope be found where the command found it, unless this Python has it or is of another version."""
+    try:
+        import npuscope  # noqa: F401
+    except ModuleNotFoundError:
+        with open(os.path.join(folder, "root")) as file:
+            version, root = file.read().split("\n", 1)
+        if version != f"{sys.version_info[0]}.{sys.version_info[1]}":
+            raise
+        sys.path.append(root)
 
 
 def _start() -> None:
@@ -54,7 +76,7 @@ def _start() -> None:
         return  # the run that this environment came from is over
     if os.path.exists(os.path.join(folder, "stop")):
         os._exit(0)
-    sys.meta_path.insert(0, _Waiting(folder, packages))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Waiting(folder, packages))
 
 
 _start()
