@@ -69,7 +69,7 @@ class Checks:
         return (yield from self._phase(item, "teardown"))
 
     def _phase(self, item: pytest.Item, name: str) -> Generator[None, Any, Any]:
-        """Check what was launched since the last phase. One that fails by itself shows the findings beside its own failure."""
+        """Check what was launched since the last phase. One that fails by itself shows the findings beside that."""
         try:
             result = yield
         except BaseException:
