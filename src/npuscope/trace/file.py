@@ -7,6 +7,7 @@ buffers and faults, and the host's events), ``instruction/N.arrow`` and ``access
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import zipfile
@@ -53,7 +54,7 @@ class TraceWriter:
         self._batches: list[dict[str, Any]] = []
         self._launch = -1
         self._known = {"buffers": 0, "faults": 0, "explicit": 0}
-        self._sites: list[Site] = []
+        self._tables: list[list[Site]] = []  # one of sites for each process of the run
         self._whole = True
 
     def write(self, batch: Batch) -> None:
@@ -68,8 +69,11 @@ class TraceWriter:
         fresh = batch.explicit[self._known["explicit"] :]
         if fresh:
             self._zip.writestr(f"explicit/{number}.arrow", _lists(fresh))
+        if not self._tables or self._tables[-1] is not batch.sites:
+            self._tables.append(batch.sites)
         self._batches.append(
             {
+                "sites": len(self._tables) - 1,
                 "launch": _launch_json(batch.launch),
                 "first": batch.first,
                 "last": batch.last,
@@ -79,7 +83,6 @@ class TraceWriter:
             }
         )
         self._known = {"buffers": len(batch.buffers), "faults": len(batch.faults), "explicit": len(batch.explicit)}
-        self._sites = batch.sites
         self._whole = True
 
     def __enter__(self) -> TraceWriter:
@@ -87,14 +90,16 @@ class TraceWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
                  ) -> None:
-        complete = kind is None and self._whole
-        if complete:
-            self._zip.writestr("trace.json", orjson.dumps(self._document()))
-        self._zip.close()
-        if complete:
-            os.replace(self._temporary, self.path)
-        else:
-            self._temporary.unlink(missing_ok=True)
+        try:
+            if kind is None and self._whole:
+                self._zip.writestr("trace.json", orjson.dumps(self._document()))
+                self._zip.close()
+                os.replace(self._temporary, self.path)
+        finally:
+            if self._temporary.exists():
+                with contextlib.suppress(OSError):  # a full disk is told once
+                    self._zip.close()
+                self._temporary.unlink(missing_ok=True)
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -104,7 +109,7 @@ class TraceWriter:
                 [item.nbytes, item.loops, None if item.mask is None else item.mask.hex(), item.mask_rank]
                 for item in FOOTPRINTS
             ],
-            "sites": [asdict(site) for site in self._sites],
+            "sites": [[asdict(site) for site in table] for table in self._tables],
             "batches": self._batches,
         }
 
@@ -140,7 +145,10 @@ def _batches(archive: zipfile.ZipFile, document: dict[str, Any]) -> Iterator[Bat
         for nbytes, loops, mask, rank in document["footprints"]
     ]
     footprints = np.array(shapes or [0], np.int64)
-    sites = [Site(item["name"], tuple(SourceFrame(**frame) for frame in item["frames"])) for item in document["sites"]]
+    tables = [
+        [Site(item["name"], tuple(SourceFrame(**frame) for frame in item["frames"])) for item in table]
+        for table in document["sites"]
+    ]
     names = set(archive.namelist())
     launch: Launch | None = None
     buffers: list[Buffer] = []
@@ -161,7 +169,8 @@ def _batches(archive: zipfile.ZipFile, document: dict[str, Any]) -> Iterator[Bat
         row = ACCESS_COLUMNS.index("footprint")
         access[row] = np.where(access[row] >= 0, footprints[np.maximum(access[row], 0)], access[row])
         host = [HostEvent(serial, HostKind(kind), *rest) for serial, kind, *rest in entry["host"]]
-        yield Batch(launch, entry["first"], instruction, access, buffers, explicit, sites, faults, entry["last"], host)
+        yield Batch(launch, entry["first"], instruction, access, buffers, explicit, tables[entry["sites"]], faults,
+                    entry["last"], host)
 
 
 def _table(names: tuple[str, ...], columns: np.ndarray) -> bytes:
