@@ -247,16 +247,19 @@ class Order:
         return known | self._drained(row.core)
 
     def _scalar_store(self, row: Row, start: int) -> int:
-        self._stores[row.touches[0].bytes].append(row)
+        if row.touches:
+            self._stores[row.touches[0].bytes].append(row)
         return 0
 
     def _scalar_load(self, row: Row, start: int) -> int:
         """A hand-made flag: a word in global memory that is loaded again and again until another core has stored it."""
+        if not row.touches or row.touches[0].place[0] != Space.GM:
+            return 0
         key = (row.core, row.site, row.touches[0].bytes)
         again, _ = key in self._loads, self._loads.add(key)
-        others = [store for store in self._stores[key[2]] if store.core != row.core]
-        if not again or row.touches[0].place[0] != Space.GM:
+        if not again:
             return 0
+        others = [store for store in self._stores[key[2]] if store.core != row.core]
         return self._union(1 << store.number | self.done[store.number] for store in others)
 
     def _notify_next_block(self, row: Row, start: int) -> int:
@@ -292,8 +295,12 @@ def hazards(batches: Sequence[Batch]) -> list[Hazard]:
 
 def _polls(rows: Sequence[Row]) -> set[tuple[int, int]]:
     """(core, site) of scalar loads of global memory that took place more than once."""
-    loads = [(row.core, row.site) for row in rows if row.name == "scalar_load" and row.touches[0].place[0] == Space.GM]
+    loads = [(row.core, row.site) for row in rows if row.name == "scalar_load" and _on_gm(row)]
     return {key for key in loads if loads.count(key) > 1}
+
+
+def _on_gm(row: Row) -> bool:
+    return any(touch.place[0] == Space.GM for touch in row.touches)
 
 
 def _is_flag(hazard: Hazard, polls: set[tuple[int, int]]) -> bool:
