@@ -325,7 +325,7 @@ def _conflicts(rows: Sequence[Row]) -> Iterator[Hazard]:
             for one in earlier.touches:
                 for two in later.touches:
                     kind = _kind(one, two)
-                    if kind and one.place == two.place and one.bytes & two.bytes and _counts(earlier, later, kind):
+                    if kind and one.place == two.place and not one.bytes.isdisjoint(two.bytes) and _counts(earlier, later, kind):
                         yield Hazard(kind, False, earlier, later, two.buffer)
 
 

@@ -6,7 +6,8 @@ C06-mixed makes the same rendezvous of flags.
 
 from __future__ import annotations
 
-from scenarios.model import Scenario
+from scenarios.model import Scenario, repaired
+from scenarios.race_cross import RING
 
 LOADS = """
 @asc.jit
@@ -257,4 +258,5 @@ ROWS = (
     Scenario("C17", ATTENTION),
     Scenario("C13", SAME_OFFSETS),
     Scenario("C06-mixed", EVERYONE),
+    Scenario("C05", repaired(RING)),
 )

@@ -102,14 +102,15 @@ def _same(expect: Expect, finding: Finding, ran: Ran) -> bool:
 
 def _same_lines(expect: Expect, finding: Finding, ran: Ran) -> bool:
     sides = ((finding.access, expect.later), (finding.other, expect.earlier))
-    marked = [_marked(ran.line(side, finding), mark) for side, mark in sides if mark and side is not None]
+    marked = [marked(ran.line(side, finding), mark) for side, mark in sides if mark and side is not None]
     if expect.either:
         marks = [mark for _, mark in sides if mark]
-        return any(_marked(ran.line(finding.access, finding), mark) for mark in marks)
+        return any(marked(ran.line(finding.access, finding), mark) for mark in marks)
     return all(marked) and (finding.other is not None or expect.earlier == "" or expect.kind == "uninitialised-read")
 
 
-def _marked(line: str, mark: str) -> bool:
+def marked(line: str, mark: str) -> bool:
+    """Whether a source line carries a mark in its comment."""
     _, _, comment = line.partition("#")
     return mark in comment.split()
 
