@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
-import numpy as np
-
-from npuscope.trace.footprint import FOOTPRINTS
+from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, CoreType, Origin, Pipe, Role, Space
 
@@ -39,6 +38,13 @@ class Touch:
     buffer: Buffer
     place: tuple[Space, int]  # the memory: space, and the core unless it is shared
     bytes: frozenset[int]
+    low: int
+    high: int  # one past the last byte
+
+    def meets(self, other: Touch) -> bool:
+        """Whether both touch a byte."""
+        apart = self.place != other.place or self.high <= other.low or other.high <= self.low
+        return not apart and not self.bytes.isdisjoint(other.bytes)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Row:
     b: int
     c: int
     d: int
+    stub: bool  # the inside of a library call that orders cores through global memory
     touches: tuple[Touch, ...]
 
 
@@ -79,22 +86,34 @@ def rows_of(batches: Sequence[Batch]) -> list[Row]:
         cores = {batch.first + at: int(core) for at, core in enumerate(batch.column("core"))}
         for number, role, buffer, address, shape in batch.access.T.tolist():
             owner = batch.buffers[buffer]
-            footprint = FOOTPRINTS[shape] if shape >= 0 else batch.explicit[-shape - 1]
             place = (owner.space, -1 if owner.space == Space.GM else cores[number])
-            spelled = frozenset((np.unique(footprint.offsets()) + address).tolist())
-            touches[number].append(Touch(Role(role), owner, place, spelled))
+            spelled = _spelled(FOOTPRINTS[shape] if shape >= 0 else batch.explicit[-shape - 1], address)
+            if spelled:
+                touches[number].append(Touch(Role(role), owner, place, spelled, min(spelled), max(spelled) + 1))
     rows = []
     for batch in batches:
         for at, (core, pipe, opcode, site, origin, a, b, c, d, _) in enumerate(batch.instruction.T.tolist()):
             number = batch.first + at
             name = OPCODES.names[opcode]
-            mine = () if _is_stub(batch, site, origin) else tuple(touches[number])
-            rows.append(Row(number, core, Pipe(pipe), name, site, origin, a, b, c, d, mine))
+            stub = _is_stub(batch, site, origin)
+            rows.append(Row(number, core, Pipe(pipe), name, site, origin, a, b, c, d, stub, tuple(touches[number])))
     return rows
 
 
+def _spelled(shape: Footprint | Explicit, address: int) -> frozenset[int]:
+    """Every byte of an access."""
+    if isinstance(shape, Explicit):
+        return frozenset((shape.offsets() + address).tolist())
+    return _of_footprint(shape, address)
+
+
+@lru_cache(maxsize=512)
+def _of_footprint(shape: Footprint, address: int) -> frozenset[int]:
+    return frozenset((shape.offsets() + address).tolist())
+
+
 def _is_stub(batch: Batch, site: int, origin: int) -> bool:
-    """Whether a row is the inside of a library call that orders cores through global memory."""
+    """Whether the library made a row inside one of those calls."""
     return origin == Origin.FRAMEWORK and batch.sites[site].name.split(".")[-1].startswith(SYNC_SITES)
 
 
@@ -247,13 +266,13 @@ class Order:
         return known | self._drained(row.core)
 
     def _scalar_store(self, row: Row, start: int) -> int:
-        if row.touches:
+        if row.touches and not row.stub:
             self._stores[row.touches[0].bytes].append(row)
         return 0
 
     def _scalar_load(self, row: Row, start: int) -> int:
         """A hand-made flag: a word in global memory that is loaded again and again until another core has stored it."""
-        if not row.touches or row.touches[0].place[0] != Space.GM:
+        if row.stub or not _on_gm(row):
             return 0
         key = (row.core, row.site, row.touches[0].bytes)
         again, _ = key in self._loads, self._loads.add(key)
@@ -277,9 +296,10 @@ def _result_bytes(row: Row) -> frozenset[int]:
 # -- hazards ---------------------------------------------------------------------------------------------------------
 
 
-def hazards(batches: Sequence[Batch]) -> list[Hazard]:
-    """Every pair of accesses of one launch that may take place in either order, as (kind, lines, ...)."""
-    rows = rows_of(batches)
+def hazards(batches: Sequence[Batch], rows: Sequence[Row] = ()) -> list[Hazard]:
+    """Every pair of accesses of one launch that may take place in either order. `rows` are its rows where they have
+    been read before."""
+    rows = rows or rows_of(batches)
     plain = Order(rows, batches[-1])
     polls = _polls(rows)
     conflicts = [one for one in _conflicts(rows) if not _is_flag(one, polls)]
@@ -295,7 +315,7 @@ def hazards(batches: Sequence[Batch]) -> list[Hazard]:
 
 def _polls(rows: Sequence[Row]) -> set[tuple[int, int]]:
     """(core, site) of scalar loads of global memory that took place more than once."""
-    loads = [(row.core, row.site) for row in rows if row.name == "scalar_load" and _on_gm(row)]
+    loads = [(row.core, row.site) for row in rows if row.name == "scalar_load" and _on_gm(row) and not row.stub]
     return {key for key in loads if loads.count(key) > 1}
 
 
@@ -317,7 +337,7 @@ def _auto(hazard: Hazard, batch: Batch) -> bool:
 
 def _conflicts(rows: Sequence[Row]) -> Iterator[Hazard]:
     """Pairs that share a byte of which one is written, whether ordered or not."""
-    touching = [row for row in rows if row.touches]
+    touching = [row for row in rows if row.touches and not row.stub]
     for at, later in enumerate(touching):
         for earlier in touching[:at]:
             if _exempt(earlier, later):
@@ -325,7 +345,7 @@ def _conflicts(rows: Sequence[Row]) -> Iterator[Hazard]:
             for one in earlier.touches:
                 for two in later.touches:
                     kind = _kind(one, two)
-                    if kind and one.place == two.place and not one.bytes.isdisjoint(two.bytes) and _counts(earlier, later, kind):
+                    if kind and one.meets(two) and _counts(earlier, later, kind):
                         yield Hazard(kind, False, earlier, later, two.buffer)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from npuscope.cli.session import run_in_session
+from npuscope.npu import memory
 from npuscope.sanitizer.findings import Access, Finding
 from npuscope.sanitizer.suite import Settings, Suite
 from npuscope.trace.names import _assigned
@@ -27,6 +28,10 @@ config.set_platform(config.Backend.Model)
 """
 
 
+RESULTS: dict[str, bytes] = {}
+"""Where a program under `run_poisoned` leaves its arrays."""
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a program did: its exit code (its own assertions hold when it is 0), findings, the trace, its lines."""
@@ -40,6 +45,21 @@ class Ran:
         """The source line of one side of a finding."""
         frames = access.frames if access is not None else finding.frames
         return self.lines[frames[0].line - 1].strip() if frames else ""
+
+
+def run_poisoned(text: str, chip: str | None, undefined: int) -> dict[str, bytes]:
+    """The host's arrays when a program has made its last launch, with on-chip memory holding the byte `undefined` at
+    first: what differs between two such bytes came from memory that nothing had written."""
+    arrays: dict[str, bytes] = {}
+    capture = "RESULTS.update({name: one.tobytes() for name, one in list(globals().items()) if isinstance(one, np.ndarray)})"
+    lines = text.splitlines()
+    last = max((at for at, line in enumerate(lines) if "](" in line and not line.startswith((" ", "assert"))), default=0)
+    whole = [f"import {__name__} as running", "RESULTS = running.RESULTS", *lines[: last + 1], capture]
+    RESULTS.clear()
+    with patch.object(memory, "UNDEFINED_BYTE", undefined):
+        run_text("\n".join(whole) + "\n", chip, ())
+    arrays.update(RESULTS)
+    return arrays
 
 
 @cache
