@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.errors import UserError
+from npuscope.frontends.uninitialised import Poison, Runs
 from npuscope.mlir.program import Program
 from npuscope.npu.chip import Chip, load_chip
 from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores
@@ -25,13 +26,15 @@ class Session:
     """What the launches of one run share: the chip that was asked for, the recorder, where kernels print.
 
     `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints,
-    `notice` what the user should know of how the run differs from one on a card.
+    `notice` what the user should know of how the run differs from one on a card, `poison` knows
+    which memory has no content yet.
     """
 
     recorder: Recorder = field(default_factory=Recorder)
     chip: Chip | None = None
     print_line: Callable[[str], None] = lambda line: None
     notice: Callable[[str], None] = lambda line: None
+    poison: Poison | None = None
     launches: int = 0
     noticed: set[str] = field(default_factory=set)
 
@@ -142,7 +145,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
         _notice_waves(session, request, chip)
         machine = Machine(chip, recorder, memory)
         machine.build(infos)
-        arguments = tuple(bind(memory, recorder, *pair) for pair in prepared)
+        arguments = tuple(bind(memory, session, *pair) for pair in prepared)
         try:
             machine.run(request.program.entry, arguments)
         except Deadlock:
@@ -192,15 +195,16 @@ def is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "data_ptr")
 
 
-def bind(memory: GlobalMemory, recorder: Recorder, name: str, value: Any) -> Any:
+def bind(memory: GlobalMemory, session: Session, name: str, value: Any) -> Any:
     """An argument as the kernel receives it: numbers and records as they are, arrays as pointers."""
     if not isinstance(value, Array):
         return int(value) if isinstance(value, bool) else value
     region = memory.map(value.data, value.owner)
-    number = recorder.add_buffer(
+    undefined: Runs = session.poison.runs(value.data, value.dtype) if session.poison is not None else ()
+    number = session.recorder.add_buffer(
         Buffer(
             Space.GM, -1, region.base, value.data.size, "argument", name, value.dtype.name, value.shape,
-            writeable=value.data.flags.writeable,
+            writeable=value.data.flags.writeable, undefined=undefined,
         )
     )
     return Pointer(region, region.base, value.dtype, number)

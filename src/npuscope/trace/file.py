@@ -222,12 +222,13 @@ def _launch(plain: dict[str, Any]) -> Launch:
 
 def _buffer_json(buffer: Buffer) -> list[Any]:
     return [int(buffer.space), buffer.core, buffer.base, buffer.size, buffer.kind, buffer.name, buffer.dtype,
-            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable]
+            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable, buffer.undefined]
 
 
 def _buffer(plain: list[Any]) -> Buffer:
-    space, core, base, size, kind, name, dtype, shape, *rest = plain
-    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), *rest)
+    space, core, base, size, kind, name, dtype, shape, site, generation, writeable, undefined = plain
+    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), site, generation, writeable,
+                  tuple((start, end) for start, end in undefined))
 
 
 def _fault_json(fault: Fault) -> dict[str, Any]:

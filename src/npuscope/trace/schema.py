@@ -1,4 +1,4 @@
-"""The trace schema, version 1. Everything a tool may know about a kernel run is defined here.
+"""The trace schema, version 2. Everything a tool may know about a kernel run is defined here.
 
 Tables (all integers are int64 columns unless said otherwise):
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 
 INSTRUCTION_COLUMNS = ("core", "pipe", "opcode", "site", "origin", "a", "b", "c", "d", "work")
 """``core`` indexes ``Launch.cores``; ``a``..``d`` are up to four operands (event or flag id; m, n, k; repeat; buffer);
@@ -103,7 +103,11 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory with an owner. ``base`` is a device address (GM) or a byte offset inside the space; ``size`` in bytes."""
+    """Memory with an owner. ``base`` is a device address (GM) or a byte offset inside the space; ``size`` in bytes.
+
+    ``undefined`` are the bytes of a kernel's argument that had no value when the launch began: (start, end) offsets
+    from ``base``, sorted, not empty and not touching. Only an allocation without content (``np.empty``) leaves any.
+    """
 
     space: Space
     core: int  # index in Launch.cores, -1 when all cores share it
@@ -116,6 +120,7 @@ class Buffer:
     site: int = NO_SITE
     generation: int = 0
     writeable: bool = True
+    undefined: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
