@@ -18,11 +18,7 @@ from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, CoreType, Origin, Pipe, Role, Space
 
 V, S, M, ALL = Pipe.V, Pipe.S, Pipe.M, Pipe.ALL
-HARD_EVENTS = (
-    "MTE2_MTE1 MTE1_MTE2 MTE1_M M_MTE1 MTE2_V V_MTE2 MTE3_V V_MTE3 M_V V_M V_V MTE3_MTE1 MTE1_MTE3 MTE1_V MTE2_M M_MTE2"
-    " V_MTE1 M_FIX FIX_M MTE3_MTE2 MTE2_MTE3 S_V V_S S_MTE2 MTE2_S S_MTE3 MTE3_S MTE2_FIX FIX_MTE2 FIX_S M_S FIX_MTE3"
-    " MTE1_FIX FIX_MTE1 FIX_FIX"
-).split()
+HARD_EVENTS = ["MTE2_MTE1", "MTE1_MTE2", "MTE1_M", "M_MTE1", "MTE2_V", "V_MTE2", "MTE3_V", "V_MTE3", "M_V", "V_M", "V_V", "MTE3_MTE1", "MTE1_MTE3", "MTE1_V", "MTE2_M", "M_MTE2", "V_MTE1", "M_FIX", "FIX_M", "MTE3_MTE2", "MTE2_MTE3", "S_V", "V_S", "S_MTE2", "MTE2_S", "S_MTE3", "MTE3_S", "MTE2_FIX", "FIX_MTE2", "FIX_S", "M_S", "FIX_MTE3", "MTE1_FIX", "FIX_MTE1", "FIX_FIX"]
 AUTO = ({V}, {S, V}, {S, Pipe.MTE2}, {S, Pipe.MTE3})
 """Pipes between which the device compiler adds what is missing on a vector core (hardware.md 3.2, sanitizer.md 3.8.2)."""
 SYNC_SITES = ("sync_all", "ib_set", "ib_wait", "notify_next_block", "wait_pre_block")

@@ -13,12 +13,13 @@ Wrong values alone are no symptom: an offset that stays inside its array is a mi
 
 from __future__ import annotations
 
-from mutations.oracle import Row, hazards, rows_of
-from mutations.rewrite import Mutant
-from npuscope.trace.schema import Pipe, Role
 from scenarios.model import program
 from scenarios.running import Ran, run_poisoned
 from scenarios.witness import launches
+
+from mutations.oracle import Row, hazards, rows_of
+from mutations.rewrite import Mutant
+from npuscope.trace.schema import Pipe, Role
 
 POISON = (0x7F, 0x3C)
 """Two bytes that make quite different numbers of every type."""

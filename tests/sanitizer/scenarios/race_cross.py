@@ -279,7 +279,7 @@ if block == 1:
         (Expect("race-raw", "w", "GM", "", ("MTE2", "MTE3")),),
     ),
     Scenario(
-        "R21", RING, 
+        "R21", RING,
         (
             Expect("race-waw", "w", "GM", "", ("FIX", "FIX"), "error", "fill", "fill"),
             Expect("race-raw", "w", "GM", "", ("MTE2", "FIX"), "error", "drain", "fill"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mutations.oracle import Hazard, Row, hazards
+
 from npuscope.trace.recorder import Batch
 from scenarios.model import Expect, Scenario
 from scenarios.running import Ran, marked
