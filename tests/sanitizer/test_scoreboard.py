@@ -15,7 +15,7 @@ pytest.importorskip("asc")
 def test_recall_and_false_alarms(record_property: Callable[[str, object], None]) -> None:
     """100 % and none."""
     wrong, right = [row for row in ALL if not row.clean], [row for row in ALL if row.clean]
-    expected = sum(len(row.expect) for row in wrong)
+    expected = sum(len(row.required) for row in wrong)
     missed = [f"{row.id}: {line}" for row in wrong for line in unmatched(row, run(row))]
     alarms = [f"{row.id}: {line}" for row in ALL for line in unexpected(row, run(row))]
     alarmed = {line.split(":")[0] for line in alarms}

@@ -232,12 +232,13 @@ class Order:
     def _cross_core_set(self, row: Row, start: int) -> int:
         senders, receivers = self._sides(row.core, row.b)
         arrived = self._arrivals[row.b, row.a, *senders]
-        arrived[row.core].append(start | self._drained(row.core, row.pipe))
+        here = self._drained(row.core, row.pipe)
+        arrived[row.core].append(start | here)
         if senders and all(arrived[one] for one in senders):
             known = self._union(arrived[one].pop(0) for one in senders)
             for receiver in receivers:
                 self._counters[receiver, row.a].append(known)
-        return 0
+        return here  # it is a barrier of its own pipe, too (sanitizer.md 3.8.1)
 
     def _cross_core_wait(self, row: Row, start: int) -> int:
         counter = self._counters[row.core, row.a]
@@ -341,7 +342,7 @@ def _conflicts(rows: Sequence[Row]) -> Iterator[Hazard]:
             for one in earlier.touches:
                 for two in later.touches:
                     kind = _kind(one, two)
-                    if kind and one.meets(two) and _counts(earlier, later, kind):
+                    if kind and one.meets(two):
                         yield Hazard(kind, False, earlier, later, two.buffer)
 
 
@@ -350,11 +351,6 @@ def _kind(one: Touch, two: Touch) -> str:
         return ""
     first, second = one.role != Role.READ, two.role != Role.READ
     return {(True, False): "race-raw", (False, True): "race-war", (True, True): "race-waw"}[first, second]
-
-
-def _counts(earlier: Row, later: Row, kind: str) -> bool:
-    """Of two Mmads of a core only the second one's reading of the first one's result is in question."""
-    return earlier.core != later.core or {earlier.pipe, later.pipe} != {M} or kind == "race-raw"
 
 
 def _exempt(earlier: Row, later: Row) -> bool:

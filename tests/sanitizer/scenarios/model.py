@@ -42,7 +42,8 @@ class Expect:
     later: str = "later"
     earlier: str = "earlier"
     cores: tuple[str, ...] = ()
-    either: bool = False  # the finding's lines are either of the two marked ones
+    either: bool = False  # the finding's access is in either of the two marked lines
+    optional: bool = False  # follows from another finding of the row: may be said, need not
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,12 @@ class Scenario:
     @property
     def clean(self) -> bool:
         """Whether nothing may be found."""
-        return not self.expect
+        return not self.required
+
+    @property
+    def required(self) -> tuple[Expect, ...]:
+        """What has to be found."""
+        return tuple(one for one in self.expect if not one.optional)
 
 
 def program(text: str) -> str:

@@ -9,6 +9,8 @@ Not expressible: an order by unit flag, as pyasc 1.1 passes MmadParams.unit_flag
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scenarios.model import Expect, Scenario, pair
 
 MATMUL = """
@@ -108,6 +110,13 @@ def _waw(owner: str, space: str, pipe: str, line: str) -> Expect:
     return Expect("race-waw", owner, space, "", (pipe, pipe), "error", line, line)
 
 
+def _products(later: str, earlier: str) -> tuple[Expect, ...]:
+    """Two Mmads that accumulate: the second one reads what the first writes, and writes it too."""
+    pipes = ("M", "M")
+    raw = Expect("race-raw", "c1", "L0C", "", pipes, "error", later, earlier)
+    return (raw, *(replace(raw, kind=kind, optional=True) for kind in ("race-waw", "race-war")))
+
+
 BROKEN = (
     Scenario(
         "R11", without(MATMUL, "free-l1"),
@@ -119,12 +128,12 @@ BROKEN = (
     Scenario(
         "R12", without(MATMUL, "loaded"),
         (_raw("a2", "L0A", "MTE1_M", "mmad", "load-a"), _raw("b2", "L0B", "MTE1_M", "mmad", "load-b"),
-         Expect("race-raw", "c1", "L0C", "", ("M", "M"), "error", "mmad", "mmad")),
+         *_products("mmad", "mmad")),
     ),
     Scenario(
         "R12-free", without(MATMUL, "free-l0"),
         (_war("a2", "L0A", "M_MTE1", "load-a", "mmad"), _war("b2", "L0B", "M_MTE1", "load-b", "mmad"),
-         Expect("race-raw", "c1", "L0C", "", ("M", "M"), "error", "mmad", "mmad")),
+         *_products("mmad", "mmad")),
     ),
     Scenario(
         "R13", without(MATMUL, "done"), (_raw("c1", "L0C", "M_FIX", "out", "mmad"),),
@@ -139,10 +148,11 @@ BROKEN = (
     Scenario(
         "R14",
         twice(
-            mmad(), "sync(M_FIX, 0)", out(0, mark="  # earlier"), "#+ sync(FIX_M, 0)", mmad(mark="  # later"),
+            mmad(mark="  # first"), "sync(M_FIX, 0)", out(0, mark="  # earlier"), "#+ sync(FIX_M, 0)", mmad(mark="  # later"),
             "sync(M_FIX, 0)", out(256),
         ),
-        (_war("c1", "L0C", "FIX_M", "later", "earlier"),),
+        (_war("c1", "L0C", "FIX_M", "later", "earlier"),
+         Expect("race-waw", "c1", "L0C", "", ("M", "M"), "error", "later", "first")),
     ),
     Scenario(
         "R-accumulate",
@@ -150,7 +160,7 @@ BROKEN = (
             mmad(mark="  # earlier"), "#+ barrier(M)", mmad(zero=False, mark="  # later"), "sync(M_FIX, 0)", out(0),
             holds="(c[0] == 2 * product).all()",
         ),
-        (Expect("race-raw", "c1", "L0C", "", ("M", "M")),),
+        _products("later", "earlier"),
     ),
 )
 ROWS = tuple(one for row in BROKEN for one in pair(row))

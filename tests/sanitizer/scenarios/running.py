@@ -96,7 +96,7 @@ def run(row: Scenario) -> Ran:
 def unmatched(row: Scenario, ran: Ran) -> list[str]:
     """What was expected and not found, in words."""
     found = [finding for finding in ran.findings if finding.check == row.check]
-    return [f"missing {expect}" for expect in row.expect if not any(_same(expect, one, ran) for one in found)]
+    return [f"missing {expect}" for expect in row.required if not any(_same(expect, one, ran) for one in found)]
 
 
 def unexpected(row: Scenario, ran: Ran) -> list[str]:

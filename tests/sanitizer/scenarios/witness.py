@@ -55,7 +55,8 @@ def disagreements(row: Scenario, ran: Ran) -> list[str]:
     """Expected races that the model does not know, and hazards of the model that are not expected."""
     found = seen(ran)
     expected = row.expect if row.check == "race" else ()
-    missing = [f"the model has no {one}" for one in expected if not any(_same(one, hazard) for hazard in found)]
+    required = [one for one in expected if not one.optional]
+    missing = [f"the model has no {one}" for one in required if not any(_same(one, hazard) for hazard in found)]
     return missing + [f"not expected: {one}" for one in found if not any(_same(each, one) for each in expected)]
 
 
