@@ -7,27 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from npuscope.errors import UserError
+from npuscope.sanitizer.context import Context, Settings
 from npuscope.sanitizer.findings import Finding
+from npuscope.sanitizer.init import InitCheck
 from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.sanitizer.race import RaceCheck
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Launch
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the user chose.
-
-    `dcci` is "exact" (a model of each core's cache lines), "strict" (the vendor's rule: a DCCI right beside the scalar
-    access) or "off". `trace_masks` lists vector instructions that run under a non-default mask. `leaks` and `unused`
-    ask for device memory that is never freed and never touched. `block` limits the checks of one core's instructions
-    to that block.
-    """
-
-    dcci: str = "exact"
-    trace_masks: bool = False
-    leaks: bool = False
-    unused: bool = False
-    block: int | None = None
 
 
 class Check(Protocol):
@@ -56,8 +42,10 @@ class Outcome:
     limits: tuple[str, ...] = ()
 
 
-CHECKS: dict[str, Callable[[Settings], Check]] = {
-    "memory": lambda settings: MemoryCheck(),
+CHECKS: dict[str, Callable[[Context], Check]] = {
+    "memory": lambda context: MemoryCheck(),
+    "race": lambda context: RaceCheck(context.hazards),
+    "init": lambda context: InitCheck(context.hazards),
 }
 """The checks by name, in the order in which reports show them."""
 
@@ -74,12 +62,12 @@ class Suite:
     def __init__(
         self, names: Iterable[str] | None = None, settings: Settings | None = None, selects: Selector | None = None
     ) -> None:
-        self.settings = settings or Settings()
         chosen = list(CHECKS if names is None else names)
         unknown = [name for name in chosen if name not in CHECKS]
         if unknown:
             raise UserError(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
-        self.checks: Sequence[Check] = [CHECKS[name](self.settings) for name in CHECKS if name in chosen]
+        self._context = Context(settings or Settings(), chosen)
+        self.checks: Sequence[Check] = [CHECKS[name](self._context) for name in CHECKS if name in chosen]
         self.launches = 0
         self.instructions = 0
         self.skipped = 0
@@ -96,6 +84,8 @@ class Suite:
             return
         self.instructions += batch.instruction.shape[1]
         self.launches += batch.last
+        if self._context.asked is not None:
+            self._context.asked.check(batch)
         for check in self.checks:
             check.check(batch)
         if batch.last:

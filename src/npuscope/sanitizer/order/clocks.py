@@ -1,9 +1,9 @@
 """What each agent knows to be complete (vector clocks), compiled.
 
-An agent's clock is the number of its rows. ``known[core, p, q]`` is how far agent p knows pipe q of its own core to be
+An agent's clock is the number of its rows. ``clock[core, p, q]`` is how far agent p knows pipe q of its own core to be
 complete, itself included: instructions of one pipe start in order but may overlap, so that only a barrier, or a flag
 that comes back, says that an earlier one is done (hardware.md 3.1). What it knows of other cores is a row of
-`foreign_rows`, shared by all who know the same and never changed once made.
+`foreign`, shared by all who know the same and never changed once made.
 """
 
 from __future__ import annotations
@@ -12,130 +12,128 @@ import numpy as np
 from numba import njit
 
 from npuscope.sanitizer.order.events import S
-from npuscope.sanitizer.order.state import FOREIGN_ROWS, MESSAGES, State
-from npuscope.sanitizer.order.table import find
+from npuscope.sanitizer.order.state import COUNT, FOREIGN, FOREIGN_ROWS, INDEXED, MESSAGES, SEEN, VERSION
+from npuscope.sanitizer.order.table import KEY, VALUE, find
 
 PIPES = 7
 
 
 @njit(cache=True)
-def joined(st: State, one: int, other: int) -> int:
+def joined(foreign: np.ndarray, used: np.ndarray, one: int, other: int) -> int:
     """The foreign row that knows what both rows know."""
     if one == other or other == 0:
         return one
     if one == 0:
         return other
-    rows = st.foreign_rows
     ahead = behind = False
-    for agent in range(rows.shape[1]):
-        if rows[one, agent] > rows[other, agent]:
+    for agent in range(foreign.shape[1]):
+        if foreign[one, agent] > foreign[other, agent]:
             ahead = True
-        elif rows[one, agent] < rows[other, agent]:
+        elif foreign[one, agent] < foreign[other, agent]:
             behind = True
     if not behind:
         return one
     if not ahead:
         return other
-    fresh = st.used[FOREIGN_ROWS]
-    st.used[FOREIGN_ROWS] = fresh + 1
-    for agent in range(rows.shape[1]):
-        rows[fresh, agent] = max(rows[one, agent], rows[other, agent])
+    fresh = used[FOREIGN_ROWS]
+    used[FOREIGN_ROWS] = fresh + 1
+    for agent in range(foreign.shape[1]):
+        foreign[fresh, agent] = max(foreign[one, agent], foreign[other, agent])
     return fresh
 
 
 @njit(cache=True)
-def issue(st: State, core: int, pipe: int) -> None:
+def issue(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int, pipe: int) -> None:
     """An instruction comes to `pipe` from the scalar unit: what that had waited for when it issued it is done."""
-    if st.seen[core, pipe] == st.version[core]:
+    version = clock[core, S, VERSION]
+    if clock[core, pipe, SEEN] == version:
         return
-    st.seen[core, pipe] = st.version[core]
+    clock[core, pipe, SEEN] = version
     for other in range(PIPES):
-        st.known[core, pipe, other] = max(st.known[core, pipe, other], st.known[core, S, other])
-    st.foreign[core, pipe] = joined(st, st.foreign[core, pipe], st.foreign[core, S])
+        clock[core, pipe, other] = max(clock[core, pipe, other], clock[core, S, other])
+    clock[core, pipe, FOREIGN] = joined(foreign, used, clock[core, pipe, FOREIGN], clock[core, S, FOREIGN])
 
 
 @njit(cache=True)
-def message(st: State, key: int) -> int:
-    """The number of the message called `key`, a new one that knows nothing if there was none."""
-    slot = find(st.message_keys, key)
-    if st.message_keys[slot] != key:
-        number = st.used[MESSAGES]
-        st.used[MESSAGES] = number + 1
-        st.message_keys[slot] = key
-        st.message_slots[slot] = number
-        st.message_known[number, :] = 0
-        st.message_foreign[number] = 0
-    return st.message_slots[slot]
+def message(messages: np.ndarray, index: np.ndarray, used: np.ndarray, key: int) -> int:
+    """The row of the message called `key`, one that knows nothing if there was none."""
+    slot = find(index, key)
+    if index[slot, KEY] != key:
+        number = used[MESSAGES]
+        used[MESSAGES] = number + 1
+        used[INDEXED] += 1
+        index[slot, KEY] = key
+        index[slot, VALUE] = number
+        for column in range(PIPES + 1):
+            messages[number, column] = 0
+    return index[slot, VALUE]
 
 
 @njit(cache=True)
-def set_flag(st: State, core: int, pipe: int, key: int) -> None:
-    """All that `pipe` did so far is done when the flag is seen."""
-    number = message(st, key)
+def set_flag(clock: np.ndarray, messages: np.ndarray, told: int, core: int, pipe: int) -> None:
+    """All that `pipe` did so far is done when the flag, message number `told`, is seen."""
     for other in range(PIPES):
-        st.message_known[number, other] = st.known[core, pipe, other]
-    st.message_known[number, pipe] = st.count[core, pipe]
-    st.message_foreign[number] = st.foreign[core, pipe]
+        messages[told, other] = clock[core, pipe, other]
+    messages[told, pipe] = clock[core, pipe, COUNT]
+    messages[told, PIPES] = clock[core, pipe, FOREIGN]
 
 
 @njit(cache=True)
-def wait_flag(st: State, core: int, pipe: int, key: int) -> None:
-    """`pipe` has seen the flag."""
-    number = message(st, key)
+def wait_flag(
+    clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, messages: np.ndarray, told: int, core: int, pipe: int
+) -> None:
+    """`pipe` has seen the flag that is message number `told`."""
     for other in range(PIPES):
-        st.known[core, pipe, other] = max(st.known[core, pipe, other], st.message_known[number, other])
-    st.foreign[core, pipe] = joined(st, st.foreign[core, pipe], st.message_foreign[number])
+        clock[core, pipe, other] = max(clock[core, pipe, other], messages[told, other])
+    clock[core, pipe, FOREIGN] = joined(foreign, used, clock[core, pipe, FOREIGN], messages[told, PIPES])
     if pipe == S:
-        st.version[core] += 1
+        clock[core, S, VERSION] += 1
 
 
 @njit(cache=True)
-def drain(st: State, core: int) -> None:
+def drain(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int) -> None:
     """The scalar unit has waited for all pipes of its core."""
-    foreign = st.foreign[core, S]
+    row = clock[core, S, FOREIGN]
     for pipe in range(PIPES):
         for other in range(PIPES):
-            st.known[core, S, other] = max(st.known[core, S, other], st.known[core, pipe, other])
-        st.known[core, S, pipe] = max(st.known[core, S, pipe], st.count[core, pipe])
-        foreign = joined(st, foreign, st.foreign[core, pipe])
-    st.foreign[core, S] = foreign
-    st.version[core] += 1
+            clock[core, S, other] = max(clock[core, S, other], clock[core, pipe, other])
+        clock[core, S, pipe] = max(clock[core, S, pipe], clock[core, pipe, COUNT])
+        row = joined(foreign, used, row, clock[core, pipe, FOREIGN])
+    clock[core, S, FOREIGN] = row
+    clock[core, S, VERSION] += 1
 
 
 @njit(cache=True)
-def snapshot(st: State, core: int, pipe: int) -> int:
+def snapshot(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int, pipe: int) -> int:
     """A foreign row with all that `pipe` knows and did."""
-    fresh = st.used[FOREIGN_ROWS]
-    st.used[FOREIGN_ROWS] = fresh + 1
-    rows = st.foreign_rows
-    rows[fresh, :] = rows[st.foreign[core, pipe], :]
+    fresh = used[FOREIGN_ROWS]
+    used[FOREIGN_ROWS] = fresh + 1
+    known = clock[core, pipe, FOREIGN]
+    for agent in range(foreign.shape[1]):
+        foreign[fresh, agent] = foreign[known, agent]
     for other in range(PIPES):
         agent = core * PIPES + other
-        rows[fresh, agent] = max(rows[fresh, agent], st.known[core, pipe, other])
-    rows[fresh, core * PIPES + pipe] = st.count[core, pipe]
+        foreign[fresh, agent] = max(foreign[fresh, agent], clock[core, pipe, other])
+    foreign[fresh, core * PIPES + pipe] = clock[core, pipe, COUNT]
     return fresh
 
 
 @njit(cache=True)
-def learn(st: State, core: int, pipe: int, row: int) -> None:
+def learn(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int, pipe: int, row: int) -> None:
     """`pipe` comes to know what a foreign row knows, of its own core too."""
     for other in range(PIPES):
-        told = np.int64(st.foreign_rows[row, core * PIPES + other])
-        st.known[core, pipe, other] = max(st.known[core, pipe, other], told)
-    st.foreign[core, pipe] = joined(st, st.foreign[core, pipe], row)
+        told = np.int64(foreign[row, core * PIPES + other])
+        clock[core, pipe, other] = max(clock[core, pipe, other], told)
+    clock[core, pipe, FOREIGN] = joined(foreign, used, clock[core, pipe, FOREIGN], row)
     if pipe == S:
-        st.version[core] += 1
+        clock[core, S, VERSION] += 1
 
 
 @njit(cache=True)
-def release(st: State, core: int, pipe: int, key: int) -> None:
-    """Add what `pipe` knows and did to a message for other cores; the pipe itself drains (sanitizer.md 3.8.1)."""
-    number = message(st, key)
-    st.message_foreign[number] = joined(st, st.message_foreign[number], snapshot(st, core, pipe))
-    st.known[core, pipe, pipe] = st.count[core, pipe]
-
-
-@njit(cache=True)
-def acquire(st: State, core: int, pipe: int, key: int) -> None:
-    """Take up a message from other cores."""
-    learn(st, core, pipe, st.message_foreign[message(st, key)])
+def release(
+    clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, messages: np.ndarray, told: int, core: int, pipe: int
+) -> None:
+    """Add what `pipe` knows and did to message number `told`, for other cores; the pipe itself drains (sanitizer.md
+    3.8.1)."""
+    messages[told, PIPES] = joined(foreign, used, messages[told, PIPES], snapshot(clock, foreign, used, core, pipe))
+    clock[core, pipe, pipe] = clock[core, pipe, COUNT]

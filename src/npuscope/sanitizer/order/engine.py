@@ -7,29 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from npuscope.sanitizer.order.events import CROSSING, SLOT_OF_PIPE, Tables as OpcodeTables
+from npuscope.sanitizer.order.events import CROSSING, PIPES, SLOT_OF_PIPE, OpcodeTable
 from npuscope.sanitizer.order.runs import Runs, explicit_runs
 from npuscope.sanitizer.order.shadow import NOW, compact, set_undefined
 from npuscope.sanitizer.order.state import (
+    AUTO,
     CROWDED,
     DEFINED,
-    DETAILS,
+    FOREIGN,
     FOREIGN_ROWS,
+    FOUND,
+    INDEXED,
     MARKS,
     MESSAGES,
     NEVER_WRITTEN,
     PAGE_BITS,
-    PAIRS,
-    READS,
     ROOM,
     SEGMENTS,
     SEGMENTS_FREE,
-    State,
     doubled,
     new_state,
 )
 from npuscope.sanitizer.order.sweep import Tables, sweep
-from npuscope.sanitizer.order.table import new_table, rehash
+from npuscope.sanitizer.order.table import rehash
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, CoreType, Space
 
@@ -43,7 +43,7 @@ class Side:
 
     role: int
     core: int
-    pipe: int
+    pipe: int  # a trace pipe
     site: int
     opcode: int
     address: int
@@ -55,11 +55,17 @@ class Side:
 def side_of(numbers: np.ndarray) -> Side:
     """A role, an agent and a detail, as a side."""
     role, agent, *detail = (int(number) for number in numbers)
-    return Side(role, agent // 7, agent % 7, *detail)
+    core, pipe = divmod(agent, len(PIPES))
+    return Side(role, core, int(PIPES[pipe]), *detail)
+
+
+def writeable(table: np.ndarray) -> np.ndarray:
+    """The table as every batch has it: compiled code would be made anew for a read-only one."""
+    return table if table.flags.writeable and table.flags.c_contiguous else table.copy()
 
 
 class Hazards:
-    """Finds unordered accesses (`pairs`) and uses of bytes never written (`reads`) in the launch that is going on."""
+    """Finds unordered accesses and uses of bytes never written, launch by launch."""
 
     def __init__(self, races: bool = True, undefined: bool = True) -> None:
         self.races = races
@@ -67,31 +73,21 @@ class Hazards:
         self.crowded = 0  # what was not kept because a table was full, in all launches
         self.unordered: list[str] = []  # kernels with more synchronised cores than are followed
         self._runs = Runs()
-        self._opcodes = OpcodeTables()
-        self._begin_tables()
+        self._opcodes = OpcodeTable()
+        self._begin_tables(0)
 
-    def _begin_tables(self) -> None:
-        self._buffers: list[Buffer] = []
-        self._space = self._core = self._page = self._low = self._high = np.empty(0, np.int64)
+    def _begin_tables(self, cores: int) -> None:
+        self._known_buffers = 0
+        self._buffers = np.empty((5, 0), np.int64)
         self._regions: list[tuple[int, int, int]] = []
         self._spare: dict[int, list[int]] = {}
         self._follow = self.races
-        self.state: State | None = None
+        self.state = new_state(cores, len(Space)) if cores else None
 
     @property
-    def pairs(self) -> np.ndarray:
-        """The launch's pairs so far, (n, PAIR)."""
-        return self.state.pairs[: self.state.used[PAIRS]] if self.state else np.empty((0, 0), np.int64)
-
-    @property
-    def reads(self) -> np.ndarray:
-        """The launch's uses of bytes never written so far, (n, READ_ROW)."""
-        return self.state.reads[: self.state.used[READS]] if self.state else np.empty((0, 0), np.int64)
-
-    def origin(self, number: int) -> Side:
-        """The first read of bytes never written that later uses go back to."""
-        assert self.state is not None
-        return side_of(self.state.origins[number])
+    def found(self) -> np.ndarray:
+        """What the launch has come to so far, a row of columns `order.state.KIND` and so on each."""
+        return self.state.found[: self.state.used[FOUND]] if self.state else np.empty((0, 1), np.int64)
 
     # -- a batch -------------------------------------------------------------------------------------------------
 
@@ -111,63 +107,64 @@ class Hazards:
             if row < batch.instruction.shape[1]:
                 self._make_room()
         self._recycle(ended)
-        if batch.last and self.state is not None:
+        if batch.last:
+            assert self.state is not None
             self.crowded += int(self.state.used[CROWDED])
             self.state.used[CROWDED] = 0
 
     def _begin(self, batch: Batch) -> None:
-        self._begin_tables()
         launch = batch.launch
-        state = self.state = new_state(len(launch.cores), len(Space))
+        self._begin_tables(max(len(launch.cores), 1))
+        assert self.state is not None
         for space, size in launch.capacity.items():
-            state.capacity[space] = size
+            self.state.core_page[-1, space] = size
         if launch.options.get("auto_sync", "True") != "False":
-            state.auto[:] = [core.type is CoreType.AIV for core in launch.cores]
+            for number, core in enumerate(launch.cores):
+                self.state.clock[number, 0, AUTO] = core.type is CoreType.AIV
 
     def _tables(self, batch: Batch) -> Tables:
         runs = self._runs
         explicit, lowest = explicit_runs(batch)
+        settings = (
+            batch.first, lowest, batch.launch.arch == "3510", self._follow, self.undefined, len(batch.launch.cores)
+        )
         return Tables(
-            batch.instruction, batch.access, batch.first, self._opcodes.action, self._opcodes.use, SLOT_OF_PIPE,
-            runs.first, runs.start, runs.end, runs.ordered_first, runs.ordered_start, runs.ordered_end,
-            explicit.first, explicit.start, explicit.end, lowest,
-            self._space, self._core, self._page, self._low, self._high,
-            batch.launch.arch == "3510", self._follow, self.undefined,
+            writeable(batch.instruction), writeable(batch.access), self._opcodes.table, SLOT_OF_PIPE, runs.first, runs.merged, runs.in_order,
+            explicit.first[0], explicit.merged, self._buffers, np.array(settings, np.int64),
         )
 
     # -- where memory is -----------------------------------------------------------------------------------------
 
     def _provide(self, batch: Batch) -> None:
         """Make sure that everything a batch names has tables: buffers, pages, clocks between cores."""
-        fresh = batch.buffers[len(self._buffers) :]
+        fresh = batch.buffers[self._known_buffers :]
         if fresh:
-            self._buffers.extend(fresh)
+            self._known_buffers += len(fresh)
             self._add_buffers(fresh)
         self._add_cores(batch)
-        if self._follow and self.state is not None and self.state.foreign_rows.shape[0] == 1:
-            actions = self._opcodes.action[np.unique(batch.column("opcode"))]
+        if self._follow and self.state is not None and self.state.foreign.shape[0] == 1:
+            actions = self._opcodes.table[0, np.unique(batch.column("opcode"))]
             if np.isin(actions, [int(action) for action in CROSSING]).any():
                 self._follow_cores(batch)
 
     def _follow_cores(self, batch: Batch) -> None:
         assert self.state is not None
-        agents = self.state.foreign_rows.shape[1]
+        agents = self.state.foreign.shape[1]
         if agents > MOST_AGENTS:
             self._follow = False
             self.unordered.append(batch.launch.kernel)
             return
         rows = min(max((1 << 24) // agents, 256), 4096)
-        self.state = self.state._replace(foreign_rows=np.zeros((rows, agents), np.int32))
+        self.state = self.state._replace(foreign=np.zeros((rows, agents), np.int32))
 
     def _add_buffers(self, fresh: list[Buffer]) -> None:
         assert self.state is not None
         self._add_regions([buffer for buffer in fresh if buffer.space is Space.GM])
-        places = np.array([self._region(buffer) for buffer in fresh], np.int64).reshape(-1, 3)
-        self._space = np.append(self._space, [int(buffer.space) for buffer in fresh])
-        self._core = np.append(self._core, [buffer.core for buffer in fresh])
-        self._low, self._high, self._page = (
-            np.append(known, places[:, column]) for column, known in enumerate((self._low, self._high, self._page))
-        )
+        rows = []
+        for buffer in fresh:
+            low, high, page = self._region(buffer)
+            rows.append((int(buffer.space), buffer.core, page, low, high))
+        self._buffers = np.ascontiguousarray(np.append(self._buffers, np.array(rows, np.int64).T, axis=1))
         for buffer in fresh:
             for start, end in buffer.undefined:
                 self._set_undefined(buffer.base + start, buffer.base + end)
@@ -198,12 +195,10 @@ class Hazards:
 
     def _add_pages(self, count: int, untouched: int) -> int:
         assert self.state is not None
-        state = self.state
-        first = state.heads.size
-        self.state = state._replace(
-            heads=np.append(state.heads, np.full(count, -1, np.int32)),
-            untouched=np.append(state.untouched, np.full(count, untouched, np.int32)),
-        )
+        first = self.state.pages.shape[0]
+        fresh = np.full((count, 2), -1, np.int64)
+        fresh[:, 1] = untouched
+        self.state = self.state._replace(pages=np.concatenate([self.state.pages, fresh]))
         return first
 
     def _set_undefined(self, low: int, high: int) -> None:
@@ -214,7 +209,9 @@ class Hazards:
                 while low < min(high, region_high):
                     number = (low - base) >> PAGE_BITS
                     stop = min(high, region_high, base + ((number + 1) << PAGE_BITS))
-                    set_undefined(self.state, page + number, low, stop, NEVER_WRITTEN)
+                    set_undefined(
+                        self.state.pages, self.state.segments, self.state.used, page + number, low, stop, NEVER_WRITTEN
+                    )
                     low = stop
 
     def _add_cores(self, batch: Batch) -> None:
@@ -223,13 +220,13 @@ class Hazards:
         if not batch.access.shape[1]:
             return
         buffer = batch.access_column("buffer")
-        space, core = self._space[buffer], self._core[buffer]
+        space, core = self._buffers[0, buffer], self._buffers[1, buffer]
         executing = batch.column("core")[batch.access_column("instruction") - batch.first]
         core = np.where(core < 0, executing, core)
         places = np.unique((core * len(Space) + space)[space != Space.GM])
         for place in places.tolist():
             where = divmod(place, len(Space))
-            size = int(self.state.capacity[where[1]])
+            size = int(self.state.core_page[-1, where[1]])
             if size and self.state.core_page[where] < 0:
                 spare = self._spare.get(where[1])
                 page = spare.pop() if spare else self._add_pages(-(-size >> PAGE_BITS), NEVER_WRITTEN)
@@ -250,39 +247,34 @@ class Hazards:
         """Drop what nothing refers to; double the tables that are still too full."""
         assert self.state is not None
         state, used = self.state, self.state.used
-        compact(state)
+        compact(state.pages, state.segments, state.marks, used)
         changes: dict[str, Any] = {}
-        if used[MARKS] + 2 * ROOM > state.mark_next.size:
-            names = ("mark_detail", "mark_clock", "mark_agent", "mark_role", "mark_next")
-            changes.update({name: doubled(getattr(state, name)) for name in names})
-        if used[SEGMENTS] - used[SEGMENTS_FREE] + ROOM > state.segment_next.size:
-            names = ("segment_start", "segment_end", "segment_next", "segment_mark", "segment_undefined")
-            changes.update({name: doubled(getattr(state, name)) for name in names})
-        if used[DETAILS] * 2 > state.details.shape[0]:
-            changes["details"] = doubled(state.details)
-        if used[MESSAGES] + 4 > state.message_foreign.size:
-            changes["message_known"] = doubled(state.message_known)
-            changes["message_foreign"] = doubled(state.message_foreign)
-            keys, slots = new_table(state.message_keys.size * 2)
-            rehash(state.message_keys, state.message_slots, keys, slots)
-            changes["message_keys"], changes["message_slots"] = keys, slots
+        if used[MARKS] + 2 * ROOM > state.marks.shape[0]:
+            changes["marks"] = doubled(state.marks)
+        if used[SEGMENTS] - used[SEGMENTS_FREE] + ROOM > state.segments.shape[0]:
+            changes["segments"] = doubled(state.segments)
+        if used[MESSAGES] + 4 > state.messages.shape[0]:
+            changes["messages"] = doubled(state.messages)
+        if used[INDEXED] * 2 + 2048 > state.index.shape[0]:
+            changes["index"] = np.zeros((state.index.shape[0] * 4, 2), np.int64)
+            rehash(state.index, changes["index"])
         self.state = state = state._replace(**changes)
-        if used[FOREIGN_ROWS] > 1 and used[FOREIGN_ROWS] + 24 > state.foreign_rows.shape[0]:
+        if state.foreign.shape[0] > 1 and used[FOREIGN_ROWS] + 24 > state.foreign.shape[0]:
             self._compact_foreign()
 
     def _compact_foreign(self) -> None:
         """Keep the foreign rows that an agent or a message still has."""
         assert self.state is not None
         state, used = self.state, self.state.used
-        messages = state.message_foreign[: used[MESSAGES]]
-        alive = np.unique(np.concatenate([[0], state.foreign.reshape(-1), messages]))
-        rows = state.foreign_rows[alive]
-        room = state.foreign_rows.shape[0]
+        agents, messages = state.clock[:, :, FOREIGN], state.messages[: used[MESSAGES], len(PIPES)]
+        alive = np.unique(np.concatenate([[0], agents.reshape(-1), messages]))
+        rows = state.foreign[alive]
+        room = state.foreign.shape[0]
         while alive.size * 2 > room:
             room *= 2
         table = np.zeros((room, rows.shape[1]), np.int32)
         table[: alive.size] = rows
-        state.foreign[...] = np.searchsorted(alive, state.foreign)
+        agents[...] = np.searchsorted(alive, agents)
         messages[...] = np.searchsorted(alive, messages)
-        used[FOREIGN_ROWS] = max(alive.size, 2)
-        self.state = state._replace(foreign_rows=table)
+        used[FOREIGN_ROWS] = alive.size
+        self.state = state._replace(foreign=table)

@@ -7,6 +7,7 @@ trace: event flags by (event, id), cross-core flags by ticket, exchanges through
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -68,9 +69,32 @@ _ACTIONS = {
     "fixpipe": Action.FIXPIPE,
 }
 
-CROSSING = frozenset(
-    {Action.CROSS_SET, Action.SYNC_ALL, Action.EXCHANGE, Action.PASS_ON, Action.TAKE_OVER, Action.POST}
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """How a row takes part in a message between cores: whether it gives or takes, the message's kind, and which row of
+    the instruction table (0: the core, 5 to 8: a to d) tells messages of one kind apart."""
+
+    kind: int
+    operand: int
+    gives: bool = False
+    takes: bool = False
+
+
+_SIGNALS = {
+    Action.CROSS_SET: Signal(2, 8, gives=True),
+    Action.CROSS_WAIT: Signal(2, 8, takes=True),
+    Action.SYNC_ALL: Signal(3, 7, gives=True, takes=True),  # arriving gives, leaving takes
+    Action.EXCHANGE: Signal(4, 8, gives=True, takes=True),
+    Action.PASS_ON: Signal(5, 8, gives=True),
+    Action.TAKE_OVER: Signal(5, 8, takes=True),
+    Action.NOTIFY: Signal(6, 6, gives=True),
+    Action.WAIT_NOTIFY: Signal(6, 0, takes=True),
+}
+_DRAINS = frozenset({Action.EXCHANGE, Action.PASS_ON, Action.TAKE_OVER})
+"""Actions before which the scalar unit waits for all pipes."""
+CROSSING = frozenset({*_SIGNALS, Action.POST})
 """Actions that let one core know of another."""
 
 
@@ -85,18 +109,18 @@ class Use(IntEnum):
 
 
 _LANES = frozenset(
-    """
-    vabs vabssub vadd vadddeqrelu vaddrelu vaddreluconv vadds vand vaxpy axpy vcmp vcmpv vcmpvs vconv vconv_deq vcopy vdiv
-    vexp vexpsub vln vlrelu vmadd vmaddrelu vmax vmaxs vmin vmins vmla vmul vmulconv vmuls vneg vnot vor vprelu vrec
-    vrelu vrsqrt vsel vshl vshr vsqrt vsub vsubrelu vsubreluconv copy_ub_to_ub copy_ub_to_l1 copy_l1_to_bt copy_l1_to_fb
-    copy_l1_to_ub copy_l1_to_l0a copy_l1_to_l0b load_data
-    """.split()
+    (
+        "vabs vabssub vadd vadddeqrelu vaddrelu vaddreluconv vadds vand vaxpy axpy vcmp vcmpv vcmpvs vconv vconv_deq "
+        "vcopy vdiv vexp vexpsub vln vlrelu vmadd vmaddrelu vmax vmaxs vmin vmins vmla vmul vmulconv vmuls vneg vnot vor "
+        "vprelu vrec vrelu vrsqrt vsel vshl vshr vsqrt vsub vsubrelu vsubreluconv copy_ub_to_ub copy_ub_to_l1 "
+        "copy_l1_to_bt copy_l1_to_fb copy_l1_to_ub copy_l1_to_l0a copy_l1_to_l0b load_data"
+    ).split(" ")
 )
 _EACH = frozenset(
-    """
-    acos acosh asin asinh atan atanh ceil clamp_max clamp_min cos cosh digamma erf erfc exp floor frac lgamma log power
-    quant round sign sin sinh tan tanh trunc xor
-    """.split()
+    (
+        "acos acosh asin asinh atan atanh ceil clamp_max clamp_min cos cosh digamma erf erfc exp floor frac lgamma log "
+        "power quant round sign sin sinh tan tanh trunc xor"
+    ).split(" ")
 )
 _BLOCKS = ("load_data_transposed", "load_data_3d", "vtranspose", "vnchwconv", "transpose_4d", "load_data_sparse")
 _SHOWN = ("dump_tensor", "printf", "dcci", "dcache_preload")
@@ -105,19 +129,24 @@ FULL_TILE = 10
 """Mmads that accumulate into one L0C tile need a barrier below this many fractals (hardware.md 3.2)."""
 
 
-class Tables:
-    """Action and use of every opcode that is known so far."""
+class OpcodeTable:
+    """`table` (7, opcodes): action, use, whether it drains, and the signal: gives, takes, kind << 60, operand."""
 
     def __init__(self) -> None:
-        self.action = np.empty(0, np.int64)
-        self.use = np.empty(0, np.int64)
+        self.table = np.empty((7, 0), np.int64)
 
     def grow(self) -> None:
         """Take in the opcodes that are new."""
-        names = OPCODES.names[self.action.size :]
+        names = OPCODES.names[self.table.shape[1] :]
         if names:
-            self.action = np.append(self.action, [int(_ACTIONS.get(name, Action.NONE)) for name in names])
-            self.use = np.append(self.use, [int(_use(name)) for name in names])
+            fresh = np.array([_column(name) for name in names], np.int64).T
+            self.table = np.ascontiguousarray(np.concatenate([self.table, fresh], axis=1))
+
+
+def _column(name: str) -> tuple[int, ...]:
+    action = _ACTIONS.get(name, Action.NONE)
+    signal = _SIGNALS.get(action, Signal(0, 0))
+    return action, _use(name), action in _DRAINS, signal.gives, signal.takes, signal.kind << 60, signal.operand
 
 
 def _use(name: str) -> Use:

@@ -11,34 +11,29 @@ from npuscope.trace.recorder import Batch
 
 
 class Runs:
-    """Footprint number n touches the bytes ``start[i]`` to ``end[i]`` past its address for i from ``first[n]`` to
-    ``first[n + 1]``, ascending and apart; and in the order in which its elements count, which lane-wise instructions
-    need, those of `ordered_start` and `ordered_end`, cut by `ordered_first`."""
+    """Footprint number n touches the bytes ``merged[0, i]`` to ``merged[1, i]`` past its address for i from
+    ``first[0, n]`` to ``first[0, n + 1]``, ascending and apart; and in the order in which its elements count, which
+    lane-wise instructions need, those of `in_order`, cut by ``first[1]``."""
 
     def __init__(self) -> None:
-        self.first = np.zeros(1, np.int64)
-        self.start = np.empty(0, np.int64)
-        self.end = np.empty(0, np.int64)
-        self.ordered_first = np.zeros(1, np.int64)
-        self.ordered_start = np.empty(0, np.int64)
-        self.ordered_end = np.empty(0, np.int64)
+        self.first = np.zeros((2, 1), np.int64)
+        self.merged = np.empty((2, 0), np.int64)
+        self.in_order = np.empty((2, 0), np.int64)
 
     def grow(self) -> None:
         """Take in the footprints that are new."""
-        fresh = FOOTPRINTS[self.first.size - 1 :]
+        fresh = FOOTPRINTS[self.first.shape[1] - 1 :]
         if fresh:
             self.extend(fresh)
 
     def extend(self, shapes: Sequence[Footprint | Explicit]) -> None:
         """Add footprints at the end."""
-        ordered = [_ordered(shape) for shape in shapes]
-        merged = [_merged(start, end) for start, end in ordered]
-        self.first = _lengthened(self.first, merged)
-        self.start = np.concatenate([self.start, *(start for start, _ in merged)])
-        self.end = np.concatenate([self.end, *(end for _, end in merged)])
-        self.ordered_first = _lengthened(self.ordered_first, ordered)
-        self.ordered_start = np.concatenate([self.ordered_start, *(start for start, _ in ordered)])
-        self.ordered_end = np.concatenate([self.ordered_end, *(end for _, end in ordered)])
+        in_order = [_in_order(shape) for shape in shapes]
+        merged = [_merged(runs) for runs in in_order]
+        counts = np.array([[runs.shape[1] for runs in merged], [runs.shape[1] for runs in in_order]], np.int64)
+        self.first = np.concatenate([self.first, self.first[:, -1:] + np.cumsum(counts, axis=1)], axis=1)
+        self.merged = np.concatenate([self.merged, *merged], axis=1)
+        self.in_order = np.concatenate([self.in_order, *in_order], axis=1)
 
 
 def explicit_runs(batch: Batch) -> tuple[Runs, int]:
@@ -54,31 +49,26 @@ def explicit_runs(batch: Batch) -> tuple[Runs, int]:
     return runs, lowest
 
 
-def _lengthened(first: np.ndarray, pieces: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    counts = np.array([start.size for start, _ in pieces], np.int64)
-    return np.concatenate([first, first[-1] + np.cumsum(counts)])
-
-
-def _ordered(shape: Footprint | Explicit) -> tuple[np.ndarray, np.ndarray]:
-    """Runs in the order of the elements; neighbours that continue each other are one."""
+def _in_order(shape: Footprint | Explicit) -> np.ndarray:
+    """Runs (2, n) in the order of the elements; neighbours that continue each other are one."""
     start = shape.starts() if isinstance(shape, Footprint) else shape.starts
     if isinstance(shape, Footprint) and shape.empty:
         start = start[:0]
     start = np.ascontiguousarray(start.reshape(-1), np.int64)
-    if start.size < 2:
-        return start, start + shape.nbytes
-    fresh = np.concatenate([[True], start[1:] != start[:-1] + shape.nbytes])
+    fresh = np.ones(start.size, np.bool_)
+    fresh[1:] = start[1:] != start[:-1] + shape.nbytes
     heads = np.flatnonzero(fresh)
-    tails = np.append(heads[1:], start.size) - 1
-    return start[heads], start[tails] + shape.nbytes
+    tails = np.append(heads[1:], start.size) - 1 if heads.size else heads
+    return np.stack([start[heads], start[tails] + shape.nbytes])
 
 
-def _merged(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _merged(runs: np.ndarray) -> np.ndarray:
     """The same bytes as ascending runs that do not touch."""
-    if start.size < 2:
-        return start, end
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
-    fresh = np.concatenate([[True], start[1:] > reach[:-1]])
+    if runs.shape[1] < 2:
+        return runs
+    order = np.argsort(runs[0], kind="stable")
+    start, reach = runs[0][order], np.maximum.accumulate(runs[1][order])
+    fresh = np.ones(start.size, np.bool_)
+    fresh[1:] = start[1:] > reach[:-1]
     heads = np.flatnonzero(fresh)
-    return start[heads], reach[np.append(heads[1:], start.size) - 1]
+    return np.stack([start[heads], reach[np.append(heads[1:], start.size) - 1]])

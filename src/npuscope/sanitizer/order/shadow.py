@@ -12,31 +12,45 @@ import numpy as np
 from numba import njit
 
 from npuscope.sanitizer.order.clocks import PIPES
-from npuscope.sanitizer.order.events import FIX, MTE2, MTE3, M, S, V
+from npuscope.sanitizer.order.events import MTE2, MTE3, S, V
 from npuscope.sanitizer.order.state import (
+    AGENT,
     AUTO,
-    COUNT,
+    CLOCK,
+    COMPILER,
     CROWDED,
     DEFINED,
     DETAIL,
     DETAILS,
     EARLIER,
+    END,
+    FOREIGN,
+    FOUND,
+    HEAD,
     HIGH,
+    INDEXED,
     KIND,
     LATER,
     LOW,
-    MARKS as NODES,
-    PAGE_BITS,
-    PAIRS,
+    MARK,
+    MARKS,
+    NEXT,
+    OLDER,
     RAW,
+    ROLE,
     SEGMENT_FREE,
     SEGMENTS,
+    SEGMENTS_FREE,
     SPACE,
+    START,
+    TIMES,
+    UNDEFINED,
+    UNTOUCHED,
+    VERSION,
     WAR,
     WAW,
-    State,
 )
-from npuscope.sanitizer.order.table import find, mixed
+from npuscope.sanitizer.order.table import KEY, VALUE, find, mixed
 
 READ, WRITE, ATOMIC, UNIT = 0, 1, 2, 4
 """Roles, and what is added to a role for an instruction that works under a unit flag."""
@@ -46,114 +60,128 @@ CROWD = 256
 """Marks of a segment at most."""
 UNIT_SPACE = 5  # L0C
 
-CORE, PIPE, CLOCK, ROLE, OVERLAPS, DETAIL_ROW, IN_SPACE, MARKING, MEMO_IN, MEMO_OUT, OWN_MARK = range(11)
+CORE, PIPE, OVERLAPS, IN_SPACE, MARKING, MEMO_IN, MEMO_OUT, OWN_MARK, OWN = range(9)
 """Places in `now`, the access that is being looked at. `OVERLAPS`: earlier instructions of the same pipe may not be
 done; `MEMO_*`: the last list of marks that was met and what became of it; `OWN_MARK`: the mark of a write, -1 before
-there is one."""
-NOW = 11
+there is one; from OWN on, the mark that the access leaves."""
+NOW = OWN + DETAIL + DETAILS
 
 
 # -- segments --------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def new_segment(st: State, start: int, end: int, mark: int, undefined: int, following: int) -> int:
+def new_segment(
+    segments: np.ndarray, used: np.ndarray, start: int, end: int, mark: int, undefined: int, following: int
+) -> int:
     """A segment, not linked to what is before it."""
-    segment = st.used[SEGMENT_FREE]
+    segment = used[SEGMENT_FREE]
     if segment >= 0:
-        st.used[SEGMENT_FREE] = st.segment_next[segment]
-        st.used[SEGMENTS_FREE] -= 1
+        used[SEGMENT_FREE] = segments[segment, NEXT]
+        used[SEGMENTS_FREE] -= 1
     else:
-        segment = st.used[SEGMENTS]
-        st.used[SEGMENTS] = segment + 1
-    st.segment_start[segment] = start
-    st.segment_end[segment] = end
-    st.segment_mark[segment] = mark
-    st.segment_undefined[segment] = undefined
-    st.segment_next[segment] = following
+        segment = used[SEGMENTS]
+        used[SEGMENTS] = segment + 1
+    segments[segment, START] = start
+    segments[segment, END] = end
+    segments[segment, MARK] = mark
+    segments[segment, UNDEFINED] = undefined
+    segments[segment, NEXT] = following
     return segment
 
 
 @njit(cache=True)
-def free_segment(st: State, segment: int) -> None:
+def free_segment(segments: np.ndarray, used: np.ndarray, segment: int) -> None:
     """Give a segment back."""
-    st.segment_next[segment] = st.used[SEGMENT_FREE]
-    st.segment_mark[segment] = -1
-    st.used[SEGMENT_FREE] = segment
-    st.used[SEGMENTS_FREE] += 1
+    segments[segment, NEXT] = used[SEGMENT_FREE]
+    used[SEGMENT_FREE] = segment
+    used[SEGMENTS_FREE] += 1
 
 
 @njit(cache=True)
-def cut(st: State, page: int, low: int, high: int, before: int) -> int:
-    """Make segments tile `low` to `high` of a page exactly. `before` is a segment that ends at or before `low` (-1:
-    none is known). Returns the segment before the first one that lies in the range (-1: it is the page's first)."""
-    following = st.segment_next[before] if before >= 0 else st.heads[page]
-    while following >= 0 and st.segment_end[following] <= low:
-        before = following
-        following = st.segment_next[following]
-    if following >= 0 and st.segment_start[following] < low:
-        before = following
-        following = split(st, before, low)
-    answer = before
-    place = low
-    while place < high:
-        if following < 0 or st.segment_start[following] > place:
-            stop = high if following < 0 else min(high, st.segment_start[following])
-            fresh = new_segment(st, place, stop, -1, st.untouched[page], following)
-            if before >= 0:
-                st.segment_next[before] = fresh
-            else:
-                st.heads[page] = fresh
-            before = fresh
-        else:
-            if st.segment_end[following] > high:
-                split(st, following, high)
-            before = following
-            following = st.segment_next[following]
-        place = st.segment_end[before]
-    return answer
-
-
-@njit(cache=True)
-def split(st: State, segment: int, place: int) -> int:
+def split(segments: np.ndarray, used: np.ndarray, segment: int, place: int) -> int:
     """Cut a segment in two at `place`; returns the right half."""
     right = new_segment(
-        st, place, st.segment_end[segment], st.segment_mark[segment], st.segment_undefined[segment],
-        st.segment_next[segment],
+        segments, used, place, segments[segment, END], segments[segment, MARK], segments[segment, UNDEFINED],
+        segments[segment, NEXT],
     )
-    st.segment_end[segment] = place
-    st.segment_next[segment] = right
+    segments[segment, END] = place
+    segments[segment, NEXT] = right
     return right
 
 
 @njit(cache=True)
-def visit(st: State, page: int, low: int, high: int, before: int, now: np.ndarray, undefined: np.ndarray) -> int:
+def cut(
+    pages: np.ndarray, segments: np.ndarray, used: np.ndarray, page: int, low: int, high: int, before: int
+) -> int:
+    """Make segments tile `low` to `high` of a page exactly. `before` is a segment that ends at or before `low` (-1:
+    none is known). Returns the segment before the first one that lies in the range (-1: it is the page's first)."""
+    following = segments[before, NEXT] if before >= 0 else pages[page, HEAD]
+    while following >= 0 and segments[following, END] <= low:
+        before = following
+        following = segments[following, NEXT]
+    if following >= 0 and segments[following, START] < low:
+        before = following
+        following = split(segments, used, before, low)
+    answer = before
+    place = low
+    while place < high:
+        if following < 0 or segments[following, START] > place:
+            stop = high if following < 0 else min(high, segments[following, START])
+            fresh = new_segment(segments, used, place, stop, np.int64(-1), pages[page, UNTOUCHED], following)
+            if before >= 0:
+                segments[before, NEXT] = fresh
+            else:
+                pages[page, HEAD] = fresh
+            before = fresh
+        else:
+            if segments[following, END] > high:
+                split(segments, used, following, high)
+            before = following
+            following = segments[following, NEXT]
+        place = segments[before, END]
+    return answer
+
+
+@njit(cache=True)
+def visit(
+    pages: np.ndarray, segments: np.ndarray, marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray,
+    found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray, undefined: np.ndarray, page: int,
+    low: int, high: int, before: int,
+) -> int:
     """The access `now` touches `low` to `high` of a page: report what it races with, leave its mark, and add what it
     reads of bytes never written to `undefined` (bytes, first of them, value). Returns the last segment touched."""
-    role = now[ROLE] & 3
-    before = cut(st, page, low, high, before)
-    segment = st.segment_next[before] if before >= 0 else st.heads[page]
+    role = now[OWN + ROLE] & 3
+    before = cut(pages, segments, used, page, low, high, before)
+    segment = segments[before, NEXT] if before >= 0 else pages[page, HEAD]
     while True:
-        if role != WRITE and st.segment_undefined[segment] != DEFINED:
+        if role != WRITE and segments[segment, UNDEFINED] != DEFINED:
             if undefined[0] == 0:
-                undefined[1] = st.segment_start[segment]
-                undefined[2] = st.segment_undefined[segment]
-            undefined[0] += st.segment_end[segment] - st.segment_start[segment]
+                undefined[1] = segments[segment, START]
+                undefined[2] = segments[segment, UNDEFINED]
+            undefined[0] += segments[segment, END] - segments[segment, START]
         if role != READ:
-            st.segment_undefined[segment] = DEFINED
+            segments[segment, UNDEFINED] = DEFINED
         if now[MARKING]:
-            st.segment_mark[segment] = marked(st, segment, now)
-        following = st.segment_next[segment]
-        last = st.segment_end[segment] >= high
+            head = segments[segment, MARK]
+            if now[MEMO_OUT] < 0 or now[MEMO_IN] != head:
+                if role == WRITE:
+                    now[MEMO_OUT] = overwritten(segments, marks, clock, foreign, found, index, used, now, segment)
+                else:
+                    now[MEMO_OUT] = touched(segments, marks, clock, foreign, found, index, used, now, segment)
+                now[MEMO_IN] = head
+            segments[segment, MARK] = now[MEMO_OUT]
+        following = segments[segment, NEXT]
+        last = segments[segment, END] >= high
         if (
             before >= 0
-            and st.segment_end[before] == st.segment_start[segment]
-            and st.segment_mark[before] == st.segment_mark[segment]
-            and st.segment_undefined[before] == st.segment_undefined[segment]
+            and segments[before, END] == segments[segment, START]
+            and segments[before, MARK] == segments[segment, MARK]
+            and segments[before, UNDEFINED] == segments[segment, UNDEFINED]
         ):
-            st.segment_end[before] = st.segment_end[segment]
-            st.segment_next[before] = following
-            free_segment(st, segment)
+            segments[before, END] = segments[segment, END]
+            segments[before, NEXT] = following
+            free_segment(segments, used, segment)
         else:
             before = segment
         if last:
@@ -162,136 +190,120 @@ def visit(st: State, page: int, low: int, high: int, before: int, now: np.ndarra
 
 
 @njit(cache=True)
-def set_undefined(st: State, page: int, low: int, high: int, value: int) -> None:
+def set_undefined(
+    pages: np.ndarray, segments: np.ndarray, used: np.ndarray, page: int, low: int, high: int, value: int
+) -> None:
     """Note what is known of the content of `low` to `high` of a page."""
-    before = cut(st, page, low, high, -1)
-    segment = st.segment_next[before] if before >= 0 else st.heads[page]
-    while segment >= 0 and st.segment_start[segment] < high:
-        st.segment_undefined[segment] = value
-        segment = st.segment_next[segment]
+    before = cut(pages, segments, used, page, low, high, np.int64(-1))
+    segment = segments[before, NEXT] if before >= 0 else pages[page, HEAD]
+    while segment >= 0 and segments[segment, START] < high:
+        segments[segment, UNDEFINED] = value
+        segment = segments[segment, NEXT]
 
 
 @njit(cache=True)
-def clear_pages(st: State, first: int, stop: int) -> None:
+def clear_pages(pages: np.ndarray, segments: np.ndarray, used: np.ndarray, first: int, stop: int) -> None:
     """Forget all segments of pages `first` to `stop`."""
     for page in range(first, stop):
-        segment = st.heads[page]
+        segment = pages[page, HEAD]
         while segment >= 0:
-            following = st.segment_next[segment]
-            free_segment(st, segment)
+            following = segments[segment, NEXT]
+            free_segment(segments, used, segment)
             segment = following
-        st.heads[page] = -1
+        pages[page, HEAD] = -1
 
 
 # -- marks -----------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def new_mark(st: State, detail: int, clock: int, agent: int, role: int, following: int) -> int:
-    """A mark in front of a list."""
-    mark = st.used[NODES]
-    if mark >= st.mark_next.size:
-        st.used[CROWDED] += 1
-        return following
-    st.used[NODES] = mark + 1
-    st.mark_detail[mark] = detail
-    st.mark_clock[mark] = clock
-    st.mark_agent[mark] = agent
-    st.mark_role[mark] = role
-    st.mark_next[mark] = following
+def new_mark(marks: np.ndarray, used: np.ndarray, what: np.ndarray, older: int) -> int:
+    """A mark like `what` in front of a list."""
+    mark = used[MARKS]
+    if mark >= marks.shape[0]:
+        used[CROWDED] += 1
+        return older
+    used[MARKS] = mark + 1
+    for column in range(DETAIL + DETAILS):
+        marks[mark, column] = what[column]
+    marks[mark, OLDER] = older
     return mark
 
 
 @njit(cache=True)
-def own_mark(st: State, now: np.ndarray, following: int) -> int:
-    """The mark of the access `now`."""
-    return new_mark(st, now[DETAIL_ROW], now[CLOCK], now[CORE] * PIPES + now[PIPE], now[ROLE], following)
-
-
-@njit(cache=True)
-def copied(st: State, mark: int, following: int) -> int:
-    """A mark once more, in front of another list."""
-    return new_mark(
-        st, st.mark_detail[mark], st.mark_clock[mark], st.mark_agent[mark], st.mark_role[mark], following
-    )
-
-
-@njit(cache=True)
-def ordered(st: State, mark: int, now: np.ndarray) -> bool:
+def ordered(marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray, now: np.ndarray, mark: int) -> bool:
     """Whether the access of `mark` is known to be done when `now` begins."""
-    agent, clock = st.mark_agent[mark], st.mark_clock[mark]
+    agent, then = marks[mark, AGENT], marks[mark, CLOCK]
     core, pipe = now[CORE], now[PIPE]
     if agent // PIPES != core:
-        return clock <= st.foreign_rows[st.foreign[core, pipe], agent]
+        return then <= foreign[clock[core, pipe, FOREIGN], agent]
     other = agent % PIPES
-    if other == pipe and (now[OVERLAPS] == 0 or now[CLOCK] - clock > WINDOW or now[CLOCK] == clock):
+    mine = now[OWN + CLOCK]
+    if other == pipe and (now[OVERLAPS] == 0 or mine - then > WINDOW or mine == then):
         return True
-    if now[ROLE] & UNIT and st.mark_role[mark] & UNIT and now[IN_SPACE] == UNIT_SPACE and other + pipe == M + FIX:
+    both = now[OWN + ROLE] & marks[mark, ROLE]
+    if both & UNIT and now[IN_SPACE] == UNIT_SPACE and other != pipe:
         return True
-    return clock <= st.known[core, pipe, other]
+    return then <= clock[core, pipe, other]
 
 
 @njit(cache=True)
-def marked(st: State, segment: int, now: np.ndarray) -> int:
-    """The list of marks of a segment after the access `now`."""
-    head = st.segment_mark[segment]
-    if now[MEMO_OUT] >= 0 and now[MEMO_IN] == head:
-        return now[MEMO_OUT]
-    if now[ROLE] & 3 == WRITE:
-        answer = overwritten(st, head, segment, now)
-    else:
-        answer = touched(st, head, segment, now)
-    now[MEMO_IN] = head
-    now[MEMO_OUT] = answer
-    return answer
-
-
-@njit(cache=True)
-def overwritten(st: State, head: int, segment: int, now: np.ndarray) -> int:
-    """What a write leaves of a list: itself, and what it races with."""
-    kept = -1
-    mark = head
-    agent = now[CORE] * PIPES + now[PIPE]
+def overwritten(
+    segments: np.ndarray, marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray, found: np.ndarray,
+    index: np.ndarray, used: np.ndarray, now: np.ndarray, segment: int,
+) -> int:
+    """What a write leaves of a segment's marks: itself, and what it races with."""
+    kept = np.int64(-1)
+    mark = segments[segment, MARK]
     while mark >= 0:
-        if not ordered(st, mark, now) and not race(st, mark, segment, now) and st.mark_agent[mark] != agent:
-            kept = copied(st, mark, kept)
-        mark = st.mark_next[mark]
+        if (
+            not ordered(marks, clock, foreign, now, mark)
+            and not race(segments, marks, clock, found, index, used, now, segment, mark)
+            and marks[mark, AGENT] != now[OWN + AGENT]
+        ):
+            kept = new_mark(marks, used, marks[mark], kept)
+        mark = marks[mark, OLDER]
     if kept >= 0:
-        return own_mark(st, now, kept)
+        return new_mark(marks, used, now[OWN:], kept)
     if now[OWN_MARK] < 0:
-        now[OWN_MARK] = own_mark(st, now, -1)
+        now[OWN_MARK] = new_mark(marks, used, now[OWN:], np.int64(-1))
     return now[OWN_MARK]
 
 
 @njit(cache=True)
-def touched(st: State, head: int, segment: int, now: np.ndarray) -> int:
-    """What a read or an atomic write leaves of a list: itself in front, older ones of its role that it follows dropped."""
-    role = now[ROLE] & 3
-    agent = now[CORE] * PIPES + now[PIPE]
+def touched(
+    segments: np.ndarray, marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray, found: np.ndarray,
+    index: np.ndarray, used: np.ndarray, now: np.ndarray, segment: int,
+) -> int:
+    """What a read or an atomic write leaves of a segment's marks: itself in front; of its role, those dropped that come
+    before it."""
+    role, agent = now[OWN + ROLE] & 3, now[OWN + AGENT]
+    head = segments[segment, MARK]
     dropped = -1
     length = 0
     mark = head
     while mark >= 0:
-        theirs = st.mark_role[mark] & 3
-        done = ordered(st, mark, now)
-        if not done and (theirs != role or (role == ATOMIC and (now[PIPE] == S or st.mark_agent[mark] % PIPES == S))):
-            done = race(st, mark, segment, now)
-        if theirs == role and (done or st.mark_agent[mark] == agent):
+        theirs = marks[mark, ROLE] & 3
+        done = ordered(marks, clock, foreign, now, mark)
+        if not done and (theirs != role or (role == ATOMIC and (now[PIPE] == S or marks[mark, AGENT] % PIPES == S))):
+            done = race(segments, marks, clock, found, index, used, now, segment, mark)
+        if theirs == role and (done or marks[mark, AGENT] == agent):
             dropped = mark
         length += 1
-        mark = st.mark_next[mark]
+        mark = marks[mark, OLDER]
     if dropped < 0:
         if length >= CROWD:
-            st.used[CROWDED] += 1
+            used[CROWDED] += 1
             return head
-        return own_mark(st, now, head)
-    kept = st.mark_next[dropped]
+        return new_mark(marks, used, now[OWN:], head)
+    kept = marks[dropped, OLDER]
     mark = head
     while mark != dropped:
-        if st.mark_role[mark] & 3 != role or (st.mark_agent[mark] != agent and not ordered(st, mark, now)):
-            kept = copied(st, mark, kept)
-        mark = st.mark_next[mark]
-    return own_mark(st, now, kept)
+        same = marks[mark, ROLE] & 3 == role
+        if not same or (marks[mark, AGENT] != agent and not ordered(marks, clock, foreign, now, mark)):
+            kept = new_mark(marks, used, marks[mark], kept)
+        mark = marks[mark, OLDER]
+    return new_mark(marks, used, now[OWN:], kept)
 
 
 # -- races -----------------------------------------------------------------------------------------------------------
@@ -308,94 +320,97 @@ def compiler_orders(one: int, other: int) -> bool:
 
 
 @njit(cache=True)
-def race(st: State, mark: int, segment: int, now: np.ndarray) -> bool:
+def race(
+    segments: np.ndarray, marks: np.ndarray, clock: np.ndarray, found: np.ndarray, index: np.ndarray,
+    used: np.ndarray, now: np.ndarray, segment: int, mark: int,
+) -> bool:
     """Report a pair. True where the device compiler would order it, which then counts as done."""
     core, pipe = now[CORE], now[PIPE]
-    agent, clock = st.mark_agent[mark], st.mark_clock[mark]
+    agent = marks[mark, AGENT]
     other = agent % PIPES
-    automatic = agent // PIPES == core and st.auto[core] and compiler_orders(other, pipe)
-    theirs, mine = st.mark_role[mark] & 3, now[ROLE] & 3
-    kind = RAW if mine == READ else (WAR if theirs == READ else WAW)
-    report(st, mark, segment, now, kind, automatic)
-    if automatic:
-        st.known[core, pipe, other] = max(st.known[core, pipe, other], clock)
+    compiler = agent // PIPES == core and clock[core, S, AUTO] != 0 and compiler_orders(other, pipe)
+    kind = WAR if marks[mark, ROLE] & 3 == READ else WAW
+    if now[OWN + ROLE] & 3 == READ:
+        kind = RAW
+    report(segments, marks, found, index, used, now, segment, mark, kind, compiler)
+    if compiler:
+        clock[core, pipe, other] = max(clock[core, pipe, other], marks[mark, CLOCK])
         if pipe == S:
-            st.version[core] += 1
-    return automatic
+            clock[core, S, VERSION] += 1
+    return compiler
 
 
 @njit(cache=True)
-def report(st: State, mark: int, segment: int, now: np.ndarray, kind: int, automatic: bool) -> None:
+def report(
+    segments: np.ndarray, marks: np.ndarray, found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray,
+    segment: int, mark: int, kind: int, compiler: bool,
+) -> None:
     """Count a pair of lines; its first occurrence on a core is kept in full."""
-    earlier, later = st.details[st.mark_detail[mark]], st.details[now[DETAIL_ROW]]
-    key = mixed(earlier[0] * 2 + automatic) ^ mixed(later[0] * 4 + kind + (1 << 40)) ^ mixed(now[CORE] + (1 << 50))
-    key = mixed(key ^ mixed(earlier[1] * 4096 + later[1] + (1 << 60))) | 1
-    slot = find(st.pair_keys, key)
-    if st.pair_keys[slot] == key:
-        st.pairs[st.pair_slots[slot], COUNT] += 1
+    key = mixed(marks[mark, DETAIL] * 2 + compiler) ^ mixed(now[OWN + DETAIL] * 4 + kind + (1 << 40))
+    key = mixed(key ^ mixed(marks[mark, DETAIL + 1] * 4096 + now[OWN + DETAIL + 1] + (1 << 60)))
+    key = mixed(key ^ mixed(now[CORE] + (1 << 50))) | 1
+    number = entry(found, index, used, key)
+    if number < 0:
         return
-    number = st.used[PAIRS]
-    if number >= st.pairs.shape[0]:
-        st.used[CROWDED] += 1
-        return
-    st.used[PAIRS] = number + 1
-    st.pair_keys[slot] = key
-    st.pair_slots[slot] = number
-    row = st.pairs[number]
-    row[KIND], row[AUTO], row[SPACE], row[COUNT] = kind, automatic, now[IN_SPACE], 1
-    row[LOW], row[HIGH] = st.segment_start[segment], st.segment_end[segment]
-    row[EARLIER], row[EARLIER + 1] = st.mark_role[mark] & 3, st.mark_agent[mark]
-    row[LATER], row[LATER + 1] = now[ROLE] & 3, now[CORE] * PIPES + now[PIPE]
-    for column in range(DETAIL):
-        row[EARLIER + 2 + column] = earlier[column]
-        row[LATER + 2 + column] = later[column]
+    row = found[number]
+    row[KIND], row[COMPILER], row[SPACE] = kind, compiler, now[IN_SPACE]
+    row[LOW], row[HIGH] = segments[segment, START], segments[segment, END]
+    row[EARLIER], row[EARLIER + 1] = marks[mark, ROLE] & 3, marks[mark, AGENT]
+    row[LATER], row[LATER + 1] = now[OWN + ROLE] & 3, now[OWN + AGENT]
+    for column in range(DETAILS):
+        row[EARLIER + 2 + column] = marks[mark, DETAIL + column]
+        row[LATER + 2 + column] = now[OWN + DETAIL + column]
+
+
+@njit(cache=True)
+def entry(found: np.ndarray, index: np.ndarray, used: np.ndarray, key: int) -> int:
+    """A new row of `found` for `key`; -1 where there is one already, which is counted, or where the table is full."""
+    slot = find(index, key)
+    if index[slot, KEY] == key:
+        found[index[slot, VALUE], TIMES] += 1
+        return -1
+    number = used[FOUND]
+    if number >= found.shape[0]:
+        used[CROWDED] += 1
+        return -1
+    used[FOUND] = number + 1
+    used[INDEXED] += 1
+    index[slot, KEY] = key
+    index[slot, VALUE] = number
+    found[number, TIMES] = 1
+    return number
 
 
 # -- room ------------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def compact(st: State) -> None:
-    """Drop marks and details that no segment refers to any more. Lists keep their order: a mark's successor is always
-    older, so has a smaller number."""
-    marks = st.used[NODES]
-    alive = np.zeros(marks + 1, np.bool_)
-    for page in range(st.heads.size):
-        segment = st.heads[page]
+def compact(pages: np.ndarray, segments: np.ndarray, marks: np.ndarray, used: np.ndarray) -> None:
+    """Drop marks that no segment refers to any more. The order stays, and a mark's successor is always the older of the
+    two, so it has moved already when the mark does."""
+    count = used[MARKS]
+    place = np.full(count, -1, np.int64)
+    for page in range(pages.shape[0]):
+        segment = pages[page, HEAD]
         while segment >= 0:
-            mark = st.segment_mark[segment]
-            while mark >= 0 and not alive[mark]:
-                alive[mark] = True
-                mark = st.mark_next[mark]
-            segment = st.segment_next[segment]
-    wanted = np.zeros(st.details.shape[0], np.bool_)
-    for mark in range(marks):
-        if alive[mark]:
-            wanted[st.mark_detail[mark]] = True
-    detail_now = np.zeros(st.details.shape[0], np.int32)
-    details = 0
-    for detail in range(st.details.shape[0]):
-        if wanted[detail]:
-            detail_now[detail] = details
-            st.details[details, :] = st.details[detail, :]
-            details += 1
-    mark_now = np.full(marks + 1, -1, np.int32)
+            mark = segments[segment, MARK]
+            while mark >= 0 and place[mark] < 0:
+                place[mark] = 0
+                mark = marks[mark, OLDER]
+            segment = segments[segment, NEXT]
     kept = 0
-    for mark in range(marks):
-        if alive[mark]:
-            mark_now[mark] = kept
-            following = st.mark_next[mark]
-            st.mark_detail[kept] = detail_now[st.mark_detail[mark]]
-            st.mark_clock[kept] = st.mark_clock[mark]
-            st.mark_agent[kept] = st.mark_agent[mark]
-            st.mark_role[kept] = st.mark_role[mark]
-            st.mark_next[kept] = mark_now[following] if following >= 0 else -1
+    for mark in range(count):
+        if place[mark] == 0:
+            place[mark] = kept
+            for column in range(DETAIL + DETAILS):
+                marks[kept, column] = marks[mark, column]
+            if marks[kept, OLDER] >= 0:
+                marks[kept, OLDER] = place[marks[kept, OLDER]]
             kept += 1
-    for page in range(st.heads.size):
-        segment = st.heads[page]
+    for page in range(pages.shape[0]):
+        segment = pages[page, HEAD]
         while segment >= 0:
-            if st.segment_mark[segment] >= 0:
-                st.segment_mark[segment] = mark_now[st.segment_mark[segment]]
-            segment = st.segment_next[segment]
-    st.used[NODES] = kept
-    st.used[DETAILS] = details
+            if segments[segment, MARK] >= 0:
+                segments[segment, MARK] = place[segments[segment, MARK]]
+            segment = segments[segment, NEXT]
+    used[MARKS] = kept

@@ -8,76 +8,93 @@ import numpy as np
 from numba import njit
 
 from npuscope.sanitizer.order import clocks
-from npuscope.sanitizer.order.events import ALL, FULL_TILE, MTE2, MTE3, Action, M, S, Use, V
+from npuscope.sanitizer.order.clocks import PIPES, message
+from npuscope.sanitizer.order.events import ALL, FULL_TILE, Action, M, S, Use, V
 from npuscope.sanitizer.order.shadow import (
-    ATOMIC,
-    CLOCK,
     CORE,
-    DETAIL_ROW,
     IN_SPACE,
     MARKING,
     MEMO_OUT,
-    NOW,
     OVERLAPS,
+    OWN,
     OWN_MARK,
     PIPE,
-    READ,
-    ROLE,
     UNIT,
     WRITE,
     clear_pages,
+    entry,
     set_undefined,
     visit,
 )
 from npuscope.sanitizer.order.state import (
     ADDRESS,
+    AGENT,
+    BROUGHT_UNDEFINED,
     BUFFER,
-    BYTES,
+    CLOCK,
+    COUNT,
     CROWDED,
     DEFINED,
     DETAIL,
     DETAILS,
-    FIRST_BYTE,
+    END,
     FOOTPRINT,
     FOREIGN_ROWS,
     FROM_ORIGIN,
+    HEAD,
+    HIGH,
+    INDEXED,
+    KIND,
+    LATER,
+    LOW,
     MARKS,
     MESSAGES,
+    NEXT,
     OPCODE,
-    ORIGIN,
-    ORIGINS,
+    ORIGIN_ROW,
     PAGE_BITS,
-    READS,
+    ROLE,
     ROOM,
     ROW,
     SCRATCH,
     SEGMENTS,
     SEGMENTS_FREE,
     SITE,
-    USE_COUNT,
-    USE_SPACE,
-    USER,
+    SPACE,
+    START,
+    UNDEFINED,
+    USED_UNDEFINED,
     State,
 )
-from npuscope.sanitizer.order.table import find, mixed
+from npuscope.sanitizer.order.table import KEY, VALUE, find, mixed
 
 NONE, SET_FLAG, WAIT_FLAG, BARRIER = int(Action.NONE), int(Action.SET_FLAG), int(Action.WAIT_FLAG), int(Action.BARRIER)
-CROSS_SET, CROSS_WAIT, SYNC_ALL = int(Action.CROSS_SET), int(Action.CROSS_WAIT), int(Action.SYNC_ALL)
-EXCHANGE, PASS_ON, TAKE_OVER = int(Action.EXCHANGE), int(Action.PASS_ON), int(Action.TAKE_OVER)
-POST, NOTIFY, WAIT_NOTIFY = int(Action.POST), int(Action.NOTIFY), int(Action.WAIT_NOTIFY)
+POST, SYNC_ALL = int(Action.POST), int(Action.SYNC_ALL)
 DATA_BARRIER, KERNEL_END = int(Action.DATA_BARRIER), int(Action.KERNEL_END)
 MULTIPLY, FIXPIPE = int(Action.MULTIPLY), int(Action.FIXPIPE)
-FINAL, LANES, EACH, BLOCKS, NOTHING = (int(use) for use in Use)
+FINAL, LANES, BLOCKS, NOTHING = int(Use.FINAL), int(Use.LANES), int(Use.BLOCKS), int(Use.NONE)
 
 FRAMEWORK = 1
 SOFT_SYNC = 2
 IN_SEQUENCE = 3
 GM = 0
+FLAG_KEY = 1 << 60
 LIBRARY_FLAG = 15
 """Stands for the id of a flag that the library sets and waits for in one go: queue flags begin at 16, a program's ids
 end below."""
 
-FLAG_KEY, TICKET_KEY, SOFT_KEY, SLOT_KEY, CHAIN_KEY, SERVER_KEY = (number << 60 for number in range(1, 7))
+ROW_CORE, ROW_PIPE, ROW_OPCODE, ROW_SITE, ROW_ORIGIN, ROW_A, ROW_B, ROW_C, ROW_D = range(9)
+"""Rows of the instruction table."""
+OF, AS, IN_BUFFER, AT, SHAPE = range(5)
+"""Rows of the access table: instruction, role, buffer, address, footprint."""
+ACTION, USE, DRAINS, GIVES, TAKES, SIGNAL, OPERAND = range(7)
+"""Rows of `Tables.opcodes`."""
+BUFFER_SPACE, BUFFER_CORE, BUFFER_PAGE, REGION_LOW, REGION_HIGH = range(5)
+"""Rows of `Tables.buffers`: space, core, and of a GM buffer the first page and the bounds of the stretch of memory that
+it lies in."""
+FIRST_ROW, EXPLICIT_LOWEST, VECTOR_ORDERED, RACES, UNWRITTEN, CORES = range(6)
+"""Places in `Tables.settings`: row number of the batch's first instruction; which of the launch's explicit footprints
+is the first in the table; whether the chip orders V with itself; what to look for; how many cores there are."""
 
 
 class Tables(NamedTuple):
@@ -85,170 +102,158 @@ class Tables(NamedTuple):
 
     instruction: np.ndarray
     access: np.ndarray
-    first: int  # row number of the batch's first instruction
-    action: np.ndarray
-    use: np.ndarray
-    slot_of_pipe: np.ndarray
-    run_first: np.ndarray
-    run_start: np.ndarray
-    run_end: np.ndarray
-    ordered_first: np.ndarray
-    ordered_start: np.ndarray
-    ordered_end: np.ndarray
+    opcodes: np.ndarray
+    pipes: np.ndarray
+    shapes: np.ndarray  # (2, n + 1): where the runs of a footprint begin in `merged` and in `in_order`
+    merged: np.ndarray
+    in_order: np.ndarray
     explicit_first: np.ndarray
-    explicit_start: np.ndarray
-    explicit_end: np.ndarray
-    explicit_lowest: int
-    buffer_space: np.ndarray
-    buffer_core: np.ndarray
-    buffer_page: np.ndarray  # first page of a GM buffer's region
-    region_low: np.ndarray  # bounds of that region
-    region_high: np.ndarray
-    vector_ordered: bool  # the chip orders V with itself
-    races: bool
-    undefined: bool
+    explicit: np.ndarray
+    buffers: np.ndarray
+    settings: np.ndarray
+
+
+@njit(cache=True)
+def has_room(
+    used: np.ndarray, foreign: np.ndarray, messages: np.ndarray, index: np.ndarray, segments: np.ndarray,
+    marks: np.ndarray,
+) -> bool:
+    """Whether the next row cannot fill a table."""
+    return (
+        used[MARKS] + ROOM <= marks.shape[0]
+        and used[SEGMENTS] - used[SEGMENTS_FREE] + ROOM <= segments.shape[0]
+        and (foreign.shape[0] == 1 or used[FOREIGN_ROWS] + 24 <= foreign.shape[0])
+        and used[MESSAGES] + 4 <= messages.shape[0]
+        and used[INDEXED] * 2 + 2048 <= index.shape[0]
+    )
 
 
 @njit(cache=True)
 def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: np.ndarray) -> tuple[int, int]:
     """Go through the rows of a batch from `row` on, whose first access row is `access`. Stops early where a table runs
     out of room; returns where. `ended` notes cores whose kernel is over."""
-    rows = tb.instruction.shape[1]
-    accesses = tb.access.shape[1]
+    clock, foreign, messages, index = st.clock, st.foreign, st.messages, st.index
+    pages, core_page, segments, marks = st.pages, st.core_page, st.segments, st.marks
+    found, scratch, used = st.found, st.scratch, st.used
+    instruction, table, opcodes, settings = tb.instruction, tb.access, tb.opcodes, tb.settings
+    merged, in_order, explicit, buffers = tb.merged, tb.in_order, tb.explicit, tb.buffers
+    shapes, explicit_first = tb.shapes, tb.explicit_first
+    rows = instruction.shape[1]
+    accesses = table.shape[1]
     undefined = np.zeros(3, np.int64)
-    while row < rows:
-        if not has_room(st):
-            break
-        core = tb.instruction[0, row]
-        pipe = tb.slot_of_pipe[tb.instruction[1, row]]
-        opcode = tb.instruction[2, row]
-        action = tb.action[opcode]
+    while row < rows and has_room(used, foreign, messages, index, segments, marks):
+        core, opcode = instruction[ROW_CORE, row], instruction[ROW_OPCODE, row]
+        pipe = tb.pipes[instruction[ROW_PIPE, row]]
         agent = S if pipe == ALL else pipe
         if agent != S:
-            clocks.issue(st, core, agent)
-        st.count[core, agent] += 1
+            clocks.issue(clock, foreign, used, core, agent)
+        clock[core, agent, COUNT] += 1
         start = access
-        while access < accesses and tb.access[0, access] == tb.first + row:
+        while access < accesses and table[OF, access] == settings[FIRST_ROW] + row:
             access += 1
-        if access > start and tb.use[opcode] != NOTHING:
-            now[CORE], now[PIPE], now[CLOCK] = core, agent, st.count[core, agent]
-            look(st, tb, row, start, access, action, now, undefined)
+        use = opcodes[USE, opcode]
+        if access > start and use != NOTHING:
+            prepare(clock, instruction, opcodes, settings, row, core, agent, now)
+            library = instruction[ROW_ORIGIN, row] == FRAMEWORK
+            used[SCRATCH] = 0
+            for turn in range(2):  # what it reads before what it writes
+                for at in range(start, access):
+                    if (table[AS, at] == WRITE) != turn:
+                        continue
+                    # -- one access, run by run and page by page
+                    undefined[0] = 0
+                    space, page, base, lowest, highest = place_of(core_page, buffers, settings, table, core, at)
+                    if page < 0:
+                        continue
+                    now[IN_SPACE] = space
+                    now[MEMO_OUT] = now[OWN_MARK] = -1
+                    now[OWN + ROLE] = table[AS, at] + (now[OWN + ROLE] & UNIT)
+                    now[OWN + DETAIL + ADDRESS] = table[AT, at]
+                    now[OWN + DETAIL + FOOTPRINT] = table[SHAPE, at]
+                    now[OWN + DETAIL + BUFFER] = table[IN_BUFFER, at]
+                    address, shape = table[AT, at], table[SHAPE, at]
+                    if shape >= 0:
+                        first, last, runs = shapes[0, shape], shapes[0, shape + 1], merged
+                    else:
+                        shape = -1 - shape - settings[EXPLICIT_LOWEST]
+                        first, last, runs = explicit_first[shape], explicit_first[shape + 1], explicit
+                    if last - first > ROOM // 4:
+                        used[CROWDED] += 1
+                        continue
+                    at_page = hint = np.int64(-1)
+                    for run in range(first, last):
+                        low, high = max(address + runs[0, run], lowest), min(address + runs[1, run], highest)
+                        while low < high:
+                            number = (low - base) >> PAGE_BITS
+                            stop = min(high, base + ((number + 1) << PAGE_BITS))
+                            if number != at_page:
+                                at_page, hint = number, np.int64(-1)
+                            hint = visit(
+                                pages, segments, marks, clock, foreign, found, index, used, now, undefined,
+                                page + number, low, stop, hint,
+                            )
+                            low = stop
+                    if undefined[0] and settings[UNWRITTEN] and (space == GM or not library or agent != S):
+                        if space == GM or use == FINAL or table[SHAPE, at] < 0:
+                            report_use(found, index, used, now, undefined)
+                        else:
+                            consume(
+                                pages, segments, found, index, used, scratch, shapes, in_order, table, now, undefined,
+                                use, at, at - start, page, base, lowest, highest,
+                            )
+            if used[SCRATCH]:
+                pass_on(
+                    pages, segments, used, scratch, shapes, in_order, core_page, buffers, settings, table, core, start,
+                    access, use,
+                )
+        action = opcodes[ACTION, opcode]
         if action != NONE:
-            act(st, tb, row, core, pipe, action, ended)
+            act(
+                clock, foreign, messages, index, used, core_page, pages, segments, opcodes, instruction, row, core, pipe,
+                ended,
+            )
         row += 1
     return row, access
-
-
-@njit(cache=True)
-def has_room(st: State) -> bool:
-    """Whether the next row cannot fill a table."""
-    used = st.used
-    return (
-        used[MARKS] + ROOM <= st.mark_next.size
-        and used[SEGMENTS] - used[SEGMENTS_FREE] + ROOM <= st.segment_next.size
-        and used[DETAILS] + 1024 <= st.details.shape[0]
-        and (used[FOREIGN_ROWS] == 1 or used[FOREIGN_ROWS] + 24 <= st.foreign_rows.shape[0])
-        and used[MESSAGES] + 4 <= st.message_foreign.size
-    )
 
 
 # -- accesses --------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def look(
-    st: State, tb: Tables, row: int, start: int, stop: int, action: int, now: np.ndarray, undefined: np.ndarray
+def prepare(
+    clock: np.ndarray, instruction: np.ndarray, opcodes: np.ndarray, settings: np.ndarray, row: int, core: int,
+    agent: int, now: np.ndarray,
 ) -> None:
-    """All accesses of one instruction: what it reads before what it writes."""
-    agent = now[PIPE]
-    now[OVERLAPS] = agent != S and not (agent == V and tb.vector_ordered)
+    """What all accesses of an instruction have in common."""
+    action = opcodes[ACTION, instruction[ROW_OPCODE, row]]
+    now[CORE], now[PIPE] = core, agent
+    now[OVERLAPS] = agent != S and not (agent == V and settings[VECTOR_ORDERED])
     if agent == M and action == MULTIPLY:
-        tiles = -(-tb.instruction[5, row] // 16) * -(-tb.instruction[6, row] // 16)
-        now[OVERLAPS] = tiles < FULL_TILE
-    unit = UNIT if (action == MULTIPLY or action == FIXPIPE) and tb.instruction[8, row] != 0 else 0
-    library = tb.instruction[4, row] == FRAMEWORK
-    now[MARKING] = tb.races and not library
-    st.used[SCRATCH] = 0
-    use = tb.use[tb.instruction[2, row]]
-    for access in range(start, stop):
-        role = tb.access[1, access]
-        if role != WRITE:
-            now[ROLE] = role + unit
-            touch(st, tb, row, access, now, undefined)
-            if undefined[0] and tb.undefined:
-                space = now[IN_SPACE]
-                if space == GM or not library or agent != S:
-                    consume(st, tb, row, access, start, use, now, undefined)
-    for access in range(start, stop):
-        if tb.access[1, access] == WRITE:
-            now[ROLE] = WRITE + unit
-            touch(st, tb, row, access, now, undefined)
-    if st.used[SCRATCH]:
-        pass_on(st, tb, row, start, stop, use, now)
+        now[OVERLAPS] = -(-instruction[ROW_A, row] // 16) * -(-instruction[ROW_B, row] // 16) < FULL_TILE
+    now[MARKING] = settings[RACES] and instruction[ROW_ORIGIN, row] != FRAMEWORK
+    now[OWN + CLOCK] = clock[core, agent, COUNT]
+    now[OWN + AGENT] = core * PIPES + agent
+    now[OWN + ROLE] = UNIT if (action == MULTIPLY or action == FIXPIPE) and instruction[ROW_D, row] != 0 else 0
+    now[OWN + DETAIL + SITE] = instruction[ROW_SITE, row]
+    now[OWN + DETAIL + OPCODE] = instruction[ROW_OPCODE, row]
+    now[OWN + DETAIL + ROW] = settings[FIRST_ROW] + row
 
 
 @njit(cache=True)
-def place_of(st: State, tb: Tables, row: int, access: int) -> tuple[int, int, int, int, int]:
+def place_of(
+    core_page: np.ndarray, buffers: np.ndarray, settings: np.ndarray, table: np.ndarray, core: int, access: int
+) -> tuple[int, int, int, int, int]:
     """(space, first page, lowest address of that page, bounds) of the memory that an access goes to; page -1: it has
     none here."""
-    buffer = tb.access[2, access]
-    space = tb.buffer_space[buffer]
+    buffer = table[IN_BUFFER, access]
+    space = buffers[BUFFER_SPACE, buffer]
     if space == GM:
-        low = tb.region_low[buffer]
-        return space, tb.buffer_page[buffer], low >> PAGE_BITS << PAGE_BITS, low, tb.region_high[buffer]
-    core = tb.buffer_core[buffer]
-    if core < 0:
-        core = tb.instruction[0, row]
-    return space, st.core_page[core, space], 0, 0, st.capacity[space]
-
-
-@njit(cache=True)
-def touch(st: State, tb: Tables, row: int, access: int, now: np.ndarray, undefined: np.ndarray) -> None:
-    """One access, run by run and page by page."""
-    undefined[:] = 0
-    space, page, base, lowest, highest = place_of(st, tb, row, access)
-    if page < 0:
-        return
-    now[IN_SPACE] = space
-    now[MEMO_OUT] = now[OWN_MARK] = -1
-    if now[MARKING]:
-        detail = st.used[DETAILS]
-        st.used[DETAILS] = detail + 1
-        note(st.details[detail], tb, row, access)
-        now[DETAIL_ROW] = detail
-    address = tb.access[3, access]
-    shape = tb.access[4, access]
-    if shape >= 0:
-        first, last = tb.run_first[shape], tb.run_first[shape + 1]
-        starts, ends = tb.run_start, tb.run_end
-    else:
-        shape = -1 - shape - tb.explicit_lowest
-        first, last = tb.explicit_first[shape], tb.explicit_first[shape + 1]
-        starts, ends = tb.explicit_start, tb.explicit_end
-    if last - first > ROOM // 4:
-        st.used[CROWDED] += 1
-        return
-    at_page, hint = -1, -1
-    for run in range(first, last):
-        low, high = max(address + starts[run], lowest), min(address + ends[run], highest)
-        while low < high:
-            number = (low - base) >> PAGE_BITS
-            stop = min(high, base + ((number + 1) << PAGE_BITS))
-            if number != at_page:
-                at_page, hint = number, -1
-            hint = visit(st, page + number, low, stop, hint, now, undefined)
-            low = stop
-
-
-@njit(cache=True)
-def note(detail: np.ndarray, tb: Tables, row: int, access: int) -> None:
-    """What a report says of an access."""
-    detail[SITE] = tb.instruction[3, row]
-    detail[OPCODE] = tb.instruction[2, row]
-    detail[ADDRESS] = tb.access[3, access]
-    detail[FOOTPRINT] = tb.access[4, access]
-    detail[BUFFER] = tb.access[2, access]
-    detail[ROW] = tb.first + row
+        low = buffers[REGION_LOW, buffer]
+        return space, buffers[BUFFER_PAGE, buffer], low >> PAGE_BITS << PAGE_BITS, low, buffers[REGION_HIGH, buffer]
+    owner = buffers[BUFFER_CORE, buffer]
+    if owner < 0:
+        owner = core
+    return space, core_page[owner, space], 0, 0, core_page[settings[CORES], space]
 
 
 # -- bytes that were never written -----------------------------------------------------------------------------------
@@ -256,226 +261,216 @@ def note(detail: np.ndarray, tb: Tables, row: int, access: int) -> None:
 
 @njit(cache=True)
 def consume(
-    st: State, tb: Tables, row: int, access: int, start: int, use: int, now: np.ndarray, undefined: np.ndarray
+    pages: np.ndarray, segments: np.ndarray, found: np.ndarray, index: np.ndarray, used: np.ndarray,
+    scratch: np.ndarray, shapes: np.ndarray, in_order: np.ndarray, table: np.ndarray, now: np.ndarray,
+    undefined: np.ndarray, use: int, access: int, turn: int, page: int, base: int, lowest: int, highest: int,
 ) -> None:
-    """An access read bytes that were never written: report them, or remember where they go."""
-    if now[IN_SPACE] == GM or use == FINAL:
-        report_use(st, tb, row, access, now, undefined)
-        return
+    """Remember which of the bytes that an access read were never written, counted in the order of its elements."""
     value = undefined[2]
     if value < FROM_ORIGIN:
-        value = FROM_ORIGIN + origin_of(st, tb, row, access, now)
+        value = FROM_ORIGIN + origin_of(found, index, used, now)
+    shape = table[SHAPE, access]
     if use == BLOCKS:
-        size = sequence_length(tb, access)
+        size = sequence_length(shapes, in_order, shape)
         if undefined[0] == size:
-            remember(st, access - start, 0, size, value)
+            remember(scratch, used, turn, np.int64(0), size, value)
         return
-    space, page, base, lowest, highest = place_of(st, tb, row, access)
-    address = tb.access[3, access]
-    shape = tb.access[4, access]
-    if shape < 0:
-        report_use(st, tb, row, access, now, undefined)
-        return
-    place = 0
-    for run in range(tb.ordered_first[shape], tb.ordered_first[shape + 1]):
-        low, high = address + tb.ordered_start[run], address + tb.ordered_end[run]
-        before = low
-        low, high = max(low, lowest), min(high, highest)
+    address = table[AT, access]
+    passed = 0
+    for run in range(shapes[1, shape], shapes[1, shape + 1]):
+        begin = address + in_order[0, run]
+        low, high = max(begin, lowest), min(address + in_order[1, run], highest)
         while low < high:
             number = (low - base) >> PAGE_BITS
             stop = min(high, base + ((number + 1) << PAGE_BITS))
-            segment = st.heads[page + number]
-            while segment >= 0 and st.segment_start[segment] < stop:
-                if st.segment_end[segment] > low and st.segment_undefined[segment] != DEFINED:
-                    known = st.segment_undefined[segment]
+            segment = pages[page + number, HEAD]
+            while segment >= 0 and segments[segment, START] < stop:
+                known = segments[segment, UNDEFINED]
+                if segments[segment, END] > low and known != DEFINED:
                     remember(
-                        st, access - start, place + max(st.segment_start[segment], low) - before,
-                        place + min(st.segment_end[segment], stop) - before,
-                        known if known >= FROM_ORIGIN else value,
+                        scratch, used, turn, passed + max(segments[segment, START], low) - begin,
+                        passed + min(segments[segment, END], stop) - begin, known if known >= FROM_ORIGIN else value,
                     )
-                segment = st.segment_next[segment]
+                segment = segments[segment, NEXT]
             low = stop
-        place += tb.ordered_end[run] - tb.ordered_start[run]
+        passed += in_order[1, run] - in_order[0, run]
 
 
 @njit(cache=True)
-def remember(st: State, access: int, low: int, high: int, value: int) -> None:
-    """Bytes `low` to `high` of what an access reads, counted in the order of its elements, are undefined."""
-    number = st.used[SCRATCH]
-    if number >= st.scratch.shape[0]:
-        st.used[CROWDED] += 1
+def remember(scratch: np.ndarray, used: np.ndarray, turn: int, low: int, high: int, value: int) -> None:
+    """One stretch of undefined bytes of access number `turn` of an instruction."""
+    number = used[SCRATCH]
+    if number >= scratch.shape[0]:
+        used[CROWDED] += 1
         return
-    st.used[SCRATCH] = number + 1
-    st.scratch[number, 0], st.scratch[number, 1] = access, low
-    st.scratch[number, 2], st.scratch[number, 3] = high, value
+    used[SCRATCH] = number + 1
+    scratch[number, 0], scratch[number, 1], scratch[number, 2], scratch[number, 3] = turn, low, high, value
 
 
 @njit(cache=True)
-def sequence_length(tb: Tables, access: int) -> int:
-    """Bytes of an access, those that it touches twice counted twice."""
-    shape = tb.access[4, access]
-    if shape < 0:
-        return 0
+def sequence_length(shapes: np.ndarray, in_order: np.ndarray, shape: int) -> int:
+    """Bytes of a footprint, those that it touches twice counted twice; 0 for an explicit one."""
     size = 0
-    for run in range(tb.ordered_first[shape], tb.ordered_first[shape + 1]):
-        size += tb.ordered_end[run] - tb.ordered_start[run]
+    if shape >= 0:
+        for run in range(shapes[1, shape], shapes[1, shape + 1]):
+            size += in_order[1, run] - in_order[0, run]
     return size
 
 
 @njit(cache=True)
-def pass_on(st: State, tb: Tables, row: int, start: int, stop: int, use: int, now: np.ndarray) -> None:
-    """Make the results of undefined operands undefined. The n-th group of reads belongs to the n-th write."""
+def pass_on(
+    pages: np.ndarray, segments: np.ndarray, used: np.ndarray, scratch: np.ndarray, shapes: np.ndarray,
+    in_order: np.ndarray, core_page: np.ndarray, buffers: np.ndarray, settings: np.ndarray, table: np.ndarray,
+    core: int, start: int, stop: int, use: int,
+) -> None:
+    """Make the results of undefined operands undefined. Lane by lane, the n-th group of reads goes to the n-th write;
+    else all go to all."""
     reads = writes = 0
     for access in range(start, stop):
-        if tb.access[1, access] == WRITE:
+        if table[AS, access] == WRITE:
             writes += 1
         else:
             reads += 1
-    if writes == 0:
-        return
-    group = max(reads // writes, 1)
-    read = write = -1
+    grouped = use == LANES and reads >= writes
+    write = -1
     for access in range(start, stop):
-        if tb.access[1, access] != WRITE:
+        if table[AS, access] != WRITE:
             continue
         write += 1
-        target = sequence_length(tb, access)
-        for item in range(st.used[SCRATCH]):
-            source = start + st.scratch[item, 0]
+        target = sequence_length(shapes, in_order, table[SHAPE, access])
+        for item in range(used[SCRATCH]):
+            source = start + scratch[item, 0]
             read = 0
             for other in range(start, source):
-                read += tb.access[1, other] != WRITE
-            if use == LANES and reads >= writes and read // group != write:
+                read += table[AS, other] != WRITE
+            size = sequence_length(shapes, in_order, table[SHAPE, source])
+            if size == 0 or target == 0 or (grouped and read // (reads // writes) != write):
                 continue
-            size = sequence_length(tb, source)
-            if size == 0 or target == 0:
-                continue
-            low = st.scratch[item, 1] * target // size
-            high = -(-(st.scratch[item, 2] * target) // size)
-            mark_undefined(st, tb, row, access, low, high, st.scratch[item, 3])
+            low = scratch[item, 1] * target // size
+            high = -(-(scratch[item, 2] * target) // size)
+            space, page, base, lowest, highest = place_of(core_page, buffers, settings, table, core, access)
+            if page >= 0 and space != GM:
+                spoil(
+                    pages, segments, used, shapes, in_order, table[SHAPE, access], table[AT, access], page, base, lowest,
+                    highest, low, high, scratch[item, 3],
+                )
 
 
 @njit(cache=True)
-def mark_undefined(st: State, tb: Tables, row: int, access: int, first: int, last: int, value: int) -> None:
-    """Bytes `first` to `last`, counted in the order of its elements, of what an access wrote are undefined."""
-    space, page, base, lowest, highest = place_of(st, tb, row, access)
-    shape = tb.access[4, access]
-    if page < 0 or shape < 0 or space == GM:
-        return
-    address = tb.access[3, access]
-    place = 0
-    for run in range(tb.ordered_first[shape], tb.ordered_first[shape + 1]):
-        begin, size = address + tb.ordered_start[run], tb.ordered_end[run] - tb.ordered_start[run]
-        low = max(begin + max(first - place, 0), lowest)
-        high = min(begin + min(last - place, size), highest)
+def spoil(
+    pages: np.ndarray, segments: np.ndarray, used: np.ndarray, shapes: np.ndarray, in_order: np.ndarray, shape: int,
+    address: int, page: int, base: int, lowest: int, highest: int, first: int, last: int, value: int,
+) -> None:
+    """Bytes `first` to `last` of a written footprint, counted in the order of its elements, are undefined."""
+    passed = 0
+    for run in range(shapes[1, shape], shapes[1, shape + 1]):
+        begin, size = address + in_order[0, run], in_order[1, run] - in_order[0, run]
+        low = max(begin + max(first - passed, 0), lowest)
+        high = min(begin + min(last - passed, size), highest)
         while low < high:
             number = (low - base) >> PAGE_BITS
             stop = min(high, base + ((number + 1) << PAGE_BITS))
-            set_undefined(st, page + number, low, stop, value)
+            set_undefined(pages, segments, used, page + number, low, stop, value)
             low = stop
-        place += size
-        if place >= last:
+        passed += size
+        if passed >= last:
             break
 
 
 @njit(cache=True)
-def origin_of(st: State, tb: Tables, row: int, access: int, now: np.ndarray) -> int:
-    """The number under which the first read of never written bytes is remembered: one per line, buffer and core."""
-    key = mixed(tb.instruction[3, row] + (1 << 41)) ^ mixed(tb.access[2, access] + (1 << 51)) ^ mixed(now[CORE])
+def origin_of(found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray) -> int:
+    """The row of `found` that keeps the first read of bytes never written: one per line, buffer and core."""
+    detail = now[OWN + DETAIL :]
+    key = mixed(detail[SITE] + (1 << 41)) ^ mixed(detail[BUFFER] + (1 << 51)) ^ mixed(now[CORE] + (1 << 54))
     key = mixed(key) | 1
-    slot = find(st.read_keys, key)
-    if st.read_keys[slot] == key:
-        return st.read_slots[slot]
-    number = min(st.used[ORIGINS], st.origins.shape[0] - 1)
-    st.used[ORIGINS] = number + 1
-    st.read_keys[slot] = key
-    st.read_slots[slot] = number
-    origin = st.origins[number]
-    origin[0], origin[1] = tb.access[1, access], now[CORE] * clocks.PIPES + now[PIPE]
-    note(origin[2:], tb, row, access)
+    number = entry(found, index, used, key)
+    if number < 0:
+        slot = find(index, key)
+        return index[slot, VALUE] if index[slot, KEY] == key else 0
+    keep(found[number], now, BROUGHT_UNDEFINED)
     return number
 
 
 @njit(cache=True)
-def report_use(st: State, tb: Tables, row: int, access: int, now: np.ndarray, undefined: np.ndarray) -> None:
-    """Count a use of bytes never written; the first of a line, core and origin is kept in full."""
-    origin = undefined[2] - FROM_ORIGIN if undefined[2] >= FROM_ORIGIN else -1
-    key = mixed(tb.instruction[3, row] * 4096 + tb.instruction[2, row]) ^ mixed(origin + (1 << 42)) ^ mixed(
-        now[CORE] * 64 + now[IN_SPACE] + (1 << 52)
-    )
-    key = mixed(key ^ mixed(tb.access[2, access] + (1 << 53))) | 1
-    slot = find(st.read_keys, key)
-    if st.read_keys[slot] == key:
-        st.reads[st.read_slots[slot], USE_COUNT] += 1
+def keep(row: np.ndarray, now: np.ndarray, kind: int) -> None:
+    """The access `now` as the later side of a row of `found`."""
+    row[KIND], row[SPACE] = kind, now[IN_SPACE]
+    row[LATER], row[LATER + 1] = now[OWN + ROLE] & 3, now[OWN + AGENT]
+    for column in range(DETAILS):
+        row[LATER + 2 + column] = now[OWN + DETAIL + column]
+
+
+@njit(cache=True)
+def report_use(
+    found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray, undefined: np.ndarray
+) -> None:
+    """Count a use of bytes never written; the first of a line, core, buffer and origin is kept in full."""
+    origin = undefined[2] - FROM_ORIGIN if undefined[2] >= FROM_ORIGIN else np.int64(-1)
+    detail = now[OWN + DETAIL :]
+    key = mixed(detail[SITE] * 4096 + detail[OPCODE]) ^ mixed(origin + (1 << 42))
+    key = mixed(key ^ mixed(now[CORE] * 64 + now[IN_SPACE] + (1 << 52)))
+    key = mixed(key ^ mixed(detail[BUFFER] + (1 << 53))) | 1
+    number = entry(found, index, used, key)
+    if number < 0:
         return
-    number = st.used[READS]
-    if number >= st.reads.shape[0]:
-        st.used[CROWDED] += 1
-        return
-    st.used[READS] = number + 1
-    st.read_keys[slot] = key
-    st.read_slots[slot] = number
-    use = st.reads[number]
-    use[BYTES], use[FIRST_BYTE], use[USE_SPACE], use[USE_COUNT] = undefined[0], undefined[1], now[IN_SPACE], 1
-    use[USER], use[USER + 1] = tb.access[1, access], now[CORE] * clocks.PIPES + now[PIPE]
-    note(use[USER + 2 :], tb, row, access)
-    use[ORIGIN] = origin
+    row = found[number]
+    keep(row, now, USED_UNDEFINED)
+    row[LOW], row[HIGH], row[ORIGIN_ROW] = undefined[1], undefined[1] + undefined[0], origin
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def act(st: State, tb: Tables, row: int, core: int, pipe: int, action: int, ended: np.ndarray) -> None:
+def act(
+    clock: np.ndarray, foreign: np.ndarray, messages: np.ndarray, index: np.ndarray, used: np.ndarray,
+    core_page: np.ndarray, pages: np.ndarray, segments: np.ndarray, opcodes: np.ndarray, instruction: np.ndarray,
+    row: int, core: int, pipe: int, ended: np.ndarray,
+) -> None:
     """What the row orders."""
-    a, b, c, d = tb.instruction[5, row], tb.instruction[6, row], tb.instruction[7, row], tb.instruction[8, row]
+    opcode = instruction[ROW_OPCODE, row]
+    action = opcodes[ACTION, opcode]
+    a = instruction[ROW_A, row]
+    agent = S if pipe == ALL else pipe
     if action == SET_FLAG or action == WAIT_FLAG:
-        number = b
-        if tb.instruction[4, row] == FRAMEWORK:
-            number = d if d > 0 else LIBRARY_FLAG
-        key = FLAG_KEY | (core << 32) | (a << 24) | number
+        number = instruction[ROW_B, row]
+        if instruction[ROW_ORIGIN, row] == FRAMEWORK:
+            number = instruction[ROW_D, row]
+            if number == 0:
+                number = LIBRARY_FLAG
+        told = message(messages, index, used, FLAG_KEY | (core << 32) | (a << 24) | number)
         if action == SET_FLAG:
-            clocks.set_flag(st, core, pipe, key)
+            clocks.set_flag(clock, messages, told, core, agent)
         else:
-            clocks.wait_flag(st, core, pipe, key)
-    elif action == BARRIER:
-        if pipe == ALL:
-            clocks.drain(st, core)
-        else:
-            st.known[core, pipe, pipe] = st.count[core, pipe]
-    elif action == CROSS_SET:
-        clocks.release(st, core, S if pipe == ALL else pipe, TICKET_KEY | d)
-    elif action == CROSS_WAIT:
-        clocks.acquire(st, core, S if pipe == ALL else pipe, TICKET_KEY | d)
-    elif action == SYNC_ALL:
-        if a == 0:
-            clocks.drain(st, core)
-            if b == SOFT_SYNC:
-                clocks.release(st, core, S, SOFT_KEY | c)
-        elif b == SOFT_SYNC:
-            clocks.acquire(st, core, S, SOFT_KEY | c)
-    elif action == EXCHANGE:
-        clocks.drain(st, core)
-        clocks.acquire(st, core, S, SLOT_KEY | d)
-        clocks.release(st, core, S, SLOT_KEY | d)
-    elif action == PASS_ON:
-        clocks.drain(st, core)
-        clocks.release(st, core, S, CHAIN_KEY | d)
-    elif action == TAKE_OVER:
-        clocks.drain(st, core)
-        clocks.acquire(st, core, S, CHAIN_KEY | d)
-    elif action == POST:
-        clocks.learn(st, b, S, clocks.snapshot(st, core, pipe))
-    elif action == NOTIFY:
-        clocks.release(st, core, pipe, SERVER_KEY | b)
-    elif action == WAIT_NOTIFY:
-        clocks.acquire(st, core, S, SERVER_KEY | core)
-    elif action == DATA_BARRIER:
-        if a != IN_SEQUENCE:
-            clocks.drain(st, core)
-    elif action == KERNEL_END:
+            clocks.wait_flag(clock, foreign, used, messages, told, core, agent)
+        return
+    if action == BARRIER and pipe != ALL:
+        clock[core, pipe, pipe] = clock[core, pipe, COUNT]
+        return
+    if action == KERNEL_END:
         ended[core] = True
-        for space in range(st.core_page.shape[1]):
-            page = st.core_page[core, space]
+        for space in range(core_page.shape[1]):
+            page = core_page[core, space]
             if page >= 0:
-                clear_pages(st, page, page + ((st.capacity[space] - 1) >> PAGE_BITS) + 1)
+                size = core_page[core_page.shape[0] - 1, space]
+                clear_pages(pages, segments, used, page, page + ((size - 1) >> PAGE_BITS) + 1)
+        return
+    arrives = action == SYNC_ALL and a == 0
+    if opcodes[DRAINS, opcode] or action == BARRIER or arrives or (action == DATA_BARRIER and a != IN_SEQUENCE):
+        clocks.drain(clock, foreign, used, core)
+    if foreign.shape[0] == 1:
+        return  # no core learns of another one
+    if action == POST:
+        clocks.learn(clock, foreign, used, instruction[ROW_B, row], S, clocks.snapshot(clock, foreign, used, core, agent))
+        return
+    gives, takes = opcodes[GIVES, opcode] != 0, opcodes[TAKES, opcode] != 0
+    if action == SYNC_ALL:
+        soft = instruction[ROW_B, row] == SOFT_SYNC
+        gives, takes = soft and arrives, soft and not arrives
+    if gives or takes:
+        key = opcodes[SIGNAL, opcode] | instruction[opcodes[OPERAND, opcode], row]
+        told = message(messages, index, used, key)
+        if takes:
+            clocks.learn(clock, foreign, used, core, agent, messages[told, PIPES])
+        if gives:
+            clocks.release(clock, foreign, used, messages, told, core, agent)

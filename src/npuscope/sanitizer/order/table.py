@@ -1,19 +1,14 @@
-"""An open-addressing hash table on two arrays, for compiled code: 64-bit keys, none of them 0, to small integers."""
+"""An open-addressing hash table in a (slots, 2) array, for compiled code: 64-bit keys, none 0, to row numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-EMPTY = 0
+KEY, VALUE = 0, 1
 
 
-def new_table(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """(keys, values) with room for `size` slots, a power of two."""
-    return np.zeros(size, np.int64), np.zeros(size, np.int64)
-
-
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def mixed(value: int) -> int:
     """The bits of `value` spread over the word (the finaliser of splitmix64)."""
     word = np.uint64(value)
@@ -23,20 +18,20 @@ def mixed(value: int) -> int:
 
 
 @njit(cache=True)
-def find(keys: np.ndarray, key: int) -> int:
-    """The slot that holds `key`, or the empty one where it belongs: compare ``keys[slot]`` with `key`."""
-    mask = keys.size - 1
+def find(index: np.ndarray, key: int) -> int:
+    """The slot that holds `key`, or the empty one where it belongs: compare its key."""
+    mask = index.shape[0] - 1
     slot = mixed(key) & mask
-    while keys[slot] != key and keys[slot] != EMPTY:
+    while index[slot, KEY] != key and index[slot, KEY] != 0:
         slot = (slot + 1) & mask
     return slot
 
 
 @njit(cache=True)
-def rehash(keys: np.ndarray, values: np.ndarray, new_keys: np.ndarray, new_values: np.ndarray) -> None:
-    """Move everything into a larger table."""
-    for slot in range(keys.size):
-        if keys[slot] != EMPTY:
-            place = find(new_keys, keys[slot])
-            new_keys[place] = keys[slot]
-            new_values[place] = values[slot]
+def rehash(index: np.ndarray, larger: np.ndarray) -> None:
+    """Copy everything into a larger table."""
+    for slot in range(index.shape[0]):
+        if index[slot, KEY] != 0:
+            place = find(larger, index[slot, KEY])
+            larger[place, KEY] = index[slot, KEY]
+            larger[place, VALUE] = index[slot, VALUE]
