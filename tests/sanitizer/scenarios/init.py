@@ -36,10 +36,10 @@ def kernel(body: str, after: str = "", host: str = HOST) -> str:
 
 
 def undefined(owner: str = "", space: str = "", pipe: str = "", either: bool = False, cores: tuple[str, ...] = CORES,
-              earlier: str = "") -> Expect:
+              earlier: str = "", size: int = 0) -> Expect:
     """The finding of a use; `earlier` is given where the first read is another line."""
     mark = "earlier" if either else earlier
-    return Expect("uninitialised-read", owner, space, "", (pipe, ""), "error", "later", mark, cores, either)
+    return Expect("uninitialised-read", owner, space, "", (pipe, ""), "error", "later", mark, cores, either, size)
 
 
 LOAD = "asc.data_copy(a, x_gm, 256)\nsync(MTE2_V, 0)\n"
@@ -176,7 +176,7 @@ sync(V_MTE3, 0)
 asc.data_copy(z_gm, b, 8)
 """
         ).replace("asc.data_copy(z_gm, b, 8)", "asc.data_copy_pad(z_gm, b, asc.DataCopyExtParams(1, 4, 0, 0, 0))"),
-        (undefined("a", "UB", "V"),),
+        (undefined("a", "UB", "V", size=56 * 4),),
         "init",
     ),
     Scenario(
@@ -185,7 +185,7 @@ asc.data_copy(z_gm, b, 8)
             LOAD_B.format(fractals=1) + "  #-\n    #+ " + LOAD_B.format(fractals=2),
             MMAD.format(k=32, zero=True) + "  # later",
         ),
-        (undefined("b2", "L0B", "M", cores=CUBE_CORE),),
+        (undefined("b2", "L0B", "M", cores=CUBE_CORE, size=512),),
         "init",
     ),
     Scenario(
@@ -194,7 +194,7 @@ asc.data_copy(z_gm, b, 8)
             LOAD_B.format(fractals=2),
             MMAD.format(k=32, zero=False) + "  # later #-\n    #+ " + MMAD.format(k=32, zero=True),
         ),
-        (undefined("c1", "L0C", "M", cores=CUBE_CORE),),
+        (undefined("c1", "L0C", "M", cores=CUBE_CORE, size=1024),),
         "init",
     ),
     Scenario(
@@ -247,7 +247,7 @@ sync(V_MTE3, 0)
 asc.data_copy(z_gm, b, 256)
 """
         ),
-        (undefined("a", "UB", "S"),),
+        (undefined("a", "UB", "S", size=4),),
         "init",
     ),
     Scenario(
@@ -278,7 +278,7 @@ sync(MTE2_MTE3, 0)
 asc.data_copy(z_gm, a, 256)  # later
 """,
         ),
-        (undefined("a", "UB", "MTE3"),),
+        (undefined("a", "UB", "MTE3", size=512),),
         "init",
     ),
 )

@@ -43,6 +43,7 @@ class Expect:
     earlier: str = "earlier"
     cores: tuple[str, ...] = ()
     either: bool = False  # the finding's access is in either of the two marked lines
+    size: int = 0  # bytes in error
     optional: bool = False  # follows from another finding of the row: may be said, need not
 
 

@@ -219,7 +219,7 @@ asc.data_copy(z_gm, b, 8)  # store #-
             "assert z[0] == 5",
             cores=2,
         ).replace("    b = ub(256, 64)\n", "    b = ub(256, 64)\n    asc.duplicate(b, 0.0, 64)\n    sync(V_S, 0)\n"),
-        (Expect("race-waw", "z", "GM", "", ("MTE3", "MTE3"), "error", "store", "store"),),
+        (Expect("race-waw", "z", "GM", "AIV 0 -> AIV 1", ("MTE3", "MTE3"), "error", "store", "store"),),
         also=("overwrite",),
     ),
     Scenario(
@@ -258,7 +258,7 @@ if block == 1:
             "assert (z[:128] == 2).all()",
             cores=2,
         ),
-        (Expect("race-raw", "z", "GM", "", ("MTE2", "MTE3"), cores=("AIV 1",)),),
+        (Expect("race-raw", "z", "GM", "AIV 0 -> AIV 1", ("MTE2", "MTE3"), cores=("AIV 1", "AIV 0")),),
     ),
     Scenario(
         "R20",
@@ -334,7 +334,7 @@ else:
             "assert (z[:64] == 4).all()",
             cores=2,
         ),
-        (Expect("race-waw", "z", "GM", "", ("MTE3", "MTE3")),),
+        (Expect("race-waw", "z", "GM", "AIV 0 -> AIV 1", ("MTE3", "MTE3")),),
     ),
     Scenario("R31", CUBES, (Expect("race-raw", "w", "GM", "", ("MTE2", "FIX")),)),
     Scenario("A12", POLLED, (Expect("race-raw", "z", "GM", "", ("MTE2", "MTE3")),)),

@@ -107,13 +107,13 @@ def _raw(owner: str, space: str, edge: str, later: str, earlier: str) -> Expect:
 
 
 def _waw(owner: str, space: str, pipe: str, line: str) -> Expect:
-    return Expect("race-waw", owner, space, "", (pipe, pipe), "error", line, line)
+    return Expect("race-waw", owner, space, f"pipe_barrier({pipe})", (pipe, pipe), "error", line, line)
 
 
 def _products(later: str, earlier: str) -> tuple[Expect, ...]:
     """Two Mmads that accumulate: the second one reads what the first writes, and writes it too."""
     pipes = ("M", "M")
-    raw = Expect("race-raw", "c1", "L0C", "", pipes, "error", later, earlier)
+    raw = Expect("race-raw", "c1", "L0C", "pipe_barrier(M)", pipes, "error", later, earlier)
     return (raw, *(replace(raw, kind=kind, optional=True) for kind in ("race-waw", "race-war")))
 
 
@@ -152,7 +152,7 @@ BROKEN = (
             "sync(M_FIX, 0)", out(256),
         ),
         (_war("c1", "L0C", "FIX_M", "later", "earlier"),
-         Expect("race-waw", "c1", "L0C", "", ("M", "M"), "error", "later", "first")),
+         Expect("race-waw", "c1", "L0C", "pipe_barrier(M)", ("M", "M"), "error", "later", "first")),
     ),
     Scenario(
         "R-accumulate",

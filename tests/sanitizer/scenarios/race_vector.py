@@ -49,7 +49,7 @@ asc.data_copy(z_gm, b, 256)
 """,
             PLUS_ONE,
         ),
-        (Expect("race-raw", "a", "UB", "MTE2_V", ("V", "MTE2"), cores=CORES),),
+        (Expect("race-raw", "a", "UB", "MTE2_V", ("V", "MTE2"), cores=CORES, size=1024),),
     ),
     Scenario(
         "R01-part",
@@ -65,7 +65,7 @@ asc.data_copy(z_gm, b, 256)
 """,
             PLUS_ONE,
         ),
-        (Expect("race-raw", "a", "UB", "MTE2_V", ("V", "MTE2"), cores=CORES),),
+        (Expect("race-raw", "a", "UB", "MTE2_V", ("V", "MTE2"), cores=CORES, size=512),),
     ),
     Scenario(
         "R02",
@@ -97,7 +97,7 @@ for i in range(4):
         ),
         (
             Expect("race-war", "b", "UB", "MTE3_V", ("V", "MTE3"), cores=CORES),
-            Expect("relies-on-auto-sync", "b", "UB", "", ("V", "V"), "advisory", "later", "later"),
+            Expect("relies-on-auto-sync", "b", "UB", "pipe_barrier(V)", ("V", "V"), "advisory", "later", "later"),
         ),
     ),
     Scenario(
@@ -116,7 +116,7 @@ asc.data_copy(z_gm, b, 256)
         ),
         (
             Expect("race-war", "a", "UB", "V_MTE2", ("MTE2", "V"), cores=CORES),
-            Expect("race-waw", "a", "UB", "", ("MTE2", "MTE2"), "error", "later", "later"),
+            Expect("race-waw", "a", "UB", "pipe_barrier(MTE2)", ("MTE2", "MTE2"), "error", "later", "later"),
         ),
     ),
     Scenario(
@@ -134,7 +134,7 @@ asc.data_copy(z_gm, b, 256)
             "assert z[3] == 8 and z[4] == 3",
             auto=False,
         ),
-        (Expect("race-raw", "a", "UB", "S_V", ("V", "S"), cores=CORES),),
+        (Expect("race-raw", "a", "UB", "S_V", ("V", "S"), cores=CORES, size=4),),
     ),
     Scenario(
         "R05-auto",
@@ -202,8 +202,8 @@ asc.data_copy(z_gm, a, 256)
             auto=False,
         ),
         (
-            Expect("race-raw", "b", "UB", "", ("V", "V"), cores=CORES),
-            Expect("race-war", "a", "UB", "", ("V", "V"), cores=CORES),
+            Expect("race-raw", "b", "UB", "pipe_barrier(V)", ("V", "V"), cores=CORES),
+            Expect("race-war", "a", "UB", "pipe_barrier(V)", ("V", "V"), cores=CORES),
         ),
     ),
     Scenario(
@@ -220,7 +220,7 @@ asc.data_copy(z_gm, b, 256)
 """,
             PLUS_ONE,
         ),
-        (Expect("relies-on-auto-sync", "b", "UB", "", ("V", "V"), "advisory", cores=CORES),),
+        (Expect("relies-on-auto-sync", "b", "UB", "pipe_barrier(V)", ("V", "V"), "advisory", cores=CORES),),
     ),
     Scenario(
         "R09",
@@ -235,7 +235,7 @@ asc.data_copy(z_gm[128:], b, 128)  # later
 """,
             "assert (z.reshape(3, 256)[:, :128] == 1).all() and (z.reshape(3, 256)[:, 128:] == 2).all()",
         ),
-        (Expect("race-waw", "z", "GM", "", ("MTE3", "MTE3"), cores=CORES),),
+        (Expect("race-waw", "z", "GM", "pipe_barrier(MTE3)", ("MTE3", "MTE3"), cores=CORES, size=512),),
     ),
     Scenario(
         "R09-load",
@@ -249,7 +249,7 @@ asc.data_copy(z_gm, a, 256)
 """,
             "assert (z[:64] == z[64:128]).all()",
         ),
-        (Expect("race-waw", "a", "UB", "", ("MTE2", "MTE2"), cores=CORES),),
+        (Expect("race-waw", "a", "UB", "pipe_barrier(MTE2)", ("MTE2", "MTE2"), cores=CORES),),
     ),
     Scenario(
         "R10",
@@ -349,7 +349,7 @@ asc.data_copy(z_gm[128:], b[128:], 128)
 """,
             "assert (z.reshape(3, 256)[:, 128:] == 2).all()",
         ),
-        (Expect("race-war", "b", "UB", "MTE3_V", ("V", "MTE3"), cores=CORES),),
+        (Expect("race-war", "b", "UB", "MTE3_V", ("V", "MTE3"), cores=CORES, size=512),),
     ),
     Scenario(
         "R29",
@@ -391,7 +391,7 @@ asc.data_copy(z_gm, b[96:], 64)  # later #-
 """,
             "",
         ),
-        (Expect("race-raw", "b", "UB", "V_MTE3", ("MTE3", "V"), cores=CORES),),
+        (Expect("race-raw", "b", "UB", "V_MTE3", ("MTE3", "V"), cores=CORES, size=16),),
     ),
     Scenario(
         "P03",
@@ -438,7 +438,7 @@ for i in range(4):
         ),
         (
             Expect("race-war", "a", "UB", "MTE3_MTE2", ("MTE2", "MTE3"), "error", "reload", "store", CORES),
-            Expect("race-waw", "a", "UB", "", ("MTE2", "MTE2"), "error", "reload", "reload", CORES),
+            Expect("race-waw", "a", "UB", "pipe_barrier(MTE2)", ("MTE2", "MTE2"), "error", "reload", "reload", CORES),
         ),
     ),
     Scenario(

@@ -110,7 +110,10 @@ def unexpected(row: Scenario, ran: Ran) -> list[str]:
         if not own and not row.clean and (finding.kind in row.also or finding.severity.word != "error"):
             continue
         lines = [ran.line(side, finding) for side in (finding.access, finding.other)]
-        wrong.append(f"{finding.kind} ({finding.severity.word}, {finding.edge}) {lines}: {finding.summary}")
+        pipes = [side.pipe for side in (finding.access, finding.other) if side is not None]
+        place = (finding.owner.name, finding.owner.space) if finding.owner is not None else ()
+        what = f"{finding.kind} {finding.severity.word} edge {finding.edge!r} pipes {pipes} {place} {finding.cores}"
+        wrong.append(f"{what} {lines}: {finding.summary}")
     return wrong
 
 
@@ -122,11 +125,11 @@ def _same(expect: Expect, finding: Finding, ran: Ran) -> bool:
 
 def _same_lines(expect: Expect, finding: Finding, ran: Ran) -> bool:
     sides = ((finding.access, expect.later), (finding.other, expect.earlier))
-    marked = [marked(ran.line(side, finding), mark) for side, mark in sides if mark and side is not None]
+    hits = [marked(ran.line(side, finding), mark) for side, mark in sides if mark and side is not None]
     if expect.either:
         marks = [mark for _, mark in sides if mark]
         return any(marked(ran.line(finding.access, finding), mark) for mark in marks)
-    return all(marked) and (finding.other is not None or expect.earlier == "" or expect.kind == "uninitialised-read")
+    return all(hits) and (finding.other is not None or expect.earlier == "" or expect.kind == "uninitialised-read")
 
 
 def marked(line: str, mark: str) -> bool:
@@ -145,5 +148,7 @@ def _same_place(expect: Expect, finding: Finding) -> bool:
     if expect.space and (owner is None or owner.space != expect.space):
         return False
     if expect.edge and finding.edge != expect.edge:
+        return False
+    if expect.size and finding.size != expect.size:
         return False
     return not expect.cores or finding.cores == expect.cores
