@@ -28,6 +28,7 @@ def kernel(z: asc.GlobalAddress, w: asc.GlobalAddress):
     asc.sync_all()
     if asc.get_block_idx() == 1:
         {reader}
+    asc.sync_all()
 
 z = np.zeros(64, np.int32)
 w = np.zeros(64, np.int32)
@@ -37,7 +38,8 @@ assert z[0] == 5 and z[16] == 0
 
 
 def warm(name: str, writer: str, reader: str) -> Scenario:
-    """A word from core 0 to core 1, whose cache holds the old one."""
+    """A word from core 0 to core 1, whose cache holds the old one. Both meet at the end, as what a core has not flushed
+    reaches memory when its kernel ends."""
     sides = [side.strip("\n").replace("\n", "\n        ") for side in (writer, reader)]
     return Scenario(name, WARM.format(writer=sides[0], reader=sides[1]))
 

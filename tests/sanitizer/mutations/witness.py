@@ -4,7 +4,8 @@
   device compiler would order),
 * out of bounds: the bytes of an access, spelled out, leave the buffer that it was made through,
 * overlapping operands: a vector instruction writes what a later repeat of it reads,
-* undefined data: the results depend on what on-chip memory held before,
+* undefined data: the results depend on what on-chip memory held before, or bytes of it that nothing has written are
+  copied to global memory,
 * stale data: a scalar kernel's comparison with numpy fails in the simulated caches,
 * what the machine itself refused or could not go on with: the codes of its faults.
 
@@ -13,16 +14,19 @@ Wrong values alone are no symptom: an offset that stays inside its array is a mi
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 from scenarios.model import program
 from scenarios.running import Ran, run_poisoned
 from scenarios.witness import launches
 
 from mutations.oracle import Row, hazards, rows_of
 from mutations.rewrite import Mutant
-from npuscope.trace.schema import Pipe, Role
+from npuscope.trace.schema import Pipe, Role, Space
 
-POISON = (0x7F, 0x3C)
-"""Two bytes that make quite different numbers of every type."""
+SEEDS = (1, 2)
+"""Of two fillings of on-chip memory."""
 REPEAT = 256
 
 
@@ -39,14 +43,27 @@ def symptoms(mutant: Mutant, ran: Ran) -> tuple[str, ...]:
         found.append("overlapping operands")
     if ran.code and mutant.kind == "drop a DCCI":
         found.append("stale data")
-    if not found and _undefined(mutant):
+    if not found and (any(_copies_undefined(part) for part in rows) or _undefined(mutant)):
         found.append("undefined data")
     return tuple(found)
 
 
 def _undefined(mutant: Mutant) -> bool:
-    results = [run_poisoned(program(mutant.text), None, byte) for byte in POISON]
+    results = [run_poisoned(program(mutant.text), seed) for seed in SEEDS]
     return results[0] != results[1]
+
+
+def _copies_undefined(rows: Sequence[Row]) -> bool:
+    written: dict[tuple[Space, int], set[int]] = defaultdict(set)
+    for row in rows:
+        reads = [touch for touch in row.touches if touch.role == Role.READ and touch.place[0] != Space.GM]
+        out = any(touch.role != Role.READ and touch.place[0] == Space.GM for touch in row.touches)
+        if out and any(not touch.bytes <= written[touch.place] for touch in reads):
+            return True
+        for touch in row.touches:
+            if touch.role != Role.READ:
+                written[touch.place] |= touch.bytes
+    return False
 
 
 def _leaves(row: Row) -> bool:

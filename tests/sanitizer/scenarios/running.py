@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -11,12 +12,15 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+
 from npuscope.cli.session import run_in_session
-from npuscope.npu import memory
+from npuscope.npu.memory import LazyMemories, Memory
 from npuscope.sanitizer.findings import Access, Finding
 from npuscope.sanitizer.suite import Settings, Suite
 from npuscope.trace.names import _assigned
 from npuscope.trace.recorder import Batch
+from npuscope.trace.schema import Space
 from scenarios.model import Expect, Scenario, program
 
 PROLOGUE = """\
@@ -47,19 +51,22 @@ class Ran:
         return self.lines[frames[0].line - 1].strip() if frames else ""
 
 
-def run_poisoned(text: str, chip: str | None, undefined: int) -> dict[str, bytes]:
-    """The host's arrays when a program has made its last launch, with on-chip memory holding the byte `undefined` at
-    first: what differs between two such bytes came from memory that nothing had written."""
-    arrays: dict[str, bytes] = {}
+def run_poisoned(text: str, seed: int) -> dict[str, bytes]:
+    """The host's arrays when a program has made its last launch, with on-chip memory holding random bytes at first:
+    what differs between two seeds came from memory that nothing had written."""
     capture = "RESULTS.update({name: one.tobytes() for name, one in list(globals().items()) if isinstance(one, np.ndarray)})"
     lines = text.splitlines()
-    last = max((at for at, line in enumerate(lines) if "](" in line and not line.startswith((" ", "assert"))), default=0)
+    last = max(at for at, line in enumerate(lines) if re.match(r"\w+\[.*\]\(", line))
     whole = [f"import {__name__} as running", "RESULTS = running.RESULTS", *lines[: last + 1], capture]
+    rng = np.random.default_rng(seed)
+
+    def filled(space: Space, size: int) -> Memory:
+        return Memory(space, 0, rng.integers(0, 256, size, np.uint8))
+
     RESULTS.clear()
-    with patch.object(memory, "UNDEFINED_BYTE", undefined):
-        run_text("\n".join(whole) + "\n", chip, ())
-    arrays.update(RESULTS)
-    return arrays
+    with patch.object(LazyMemories.__init__, "__defaults__", (filled,)):
+        run_text("\n".join(whole) + "\n", checks=())
+    return dict(RESULTS)
 
 
 @cache
