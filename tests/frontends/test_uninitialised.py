@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
+import pickle
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 from npuscope.cli.session import run_in_session
-from npuscope.frontends.uninitialised import PATTERN, Poison, address_of, undefined_runs
+from npuscope.frontends.uninitialised import PATTERN, Poison, address_of, fill_torch, undefined_runs
 from npuscope.trace.file import TraceWriter, read_batches
 from npuscope.trace.recorder import Batch
 
@@ -133,6 +135,23 @@ class TestLaunches:
             """
         ) == [((0, 256),), (), ((0, 128),), ((0, 256),), ((0, 256),), ((64, 256),), ()]
 
+    def test_torch_otherwise_unchanged(self, undefined: Callable[[str], list[Runs]]) -> None:
+        """Strides, gradients, other devices, function transforms, out= and no elements are as without a check."""
+        pytest.importorskip("torch")
+        undefined(
+            """
+            import torch
+            x = torch.empty_strided((2, 3), (1, 2), requires_grad=True)
+            assert x.stride() == (1, 2) and x.requires_grad and x.is_leaf and x.isnan().all()
+            assert torch.empty(3, device="meta").device.type == "meta"
+            assert torch.empty(0).numel() == 0
+            ones = torch.ones(3)
+            assert torch.empty(3, out=ones) is ones and (ones == 1).all()
+            double = torch.func.vmap(lambda row: torch.empty_like(row).copy_(row) * 2)
+            assert (double(torch.ones(2, 3)) == 2).all()
+            """
+        )
+
     def test_a_file_keeps_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Recorded and read back: the same runs."""
         pytest.importorskip("asc")
@@ -154,7 +173,9 @@ class TestLaunches:
         script.write_text("import numpy as np\nassert type(np.empty).__name__ == 'builtin_function_or_method'\n")
         assert run_in_session((), None, str(script), (), False)[0] == 0
 
-    def test_hooks_end_with_the_session(self, undefined: Callable[[str], list[Runs]]) -> None:
+    def test_hooks_end_with_the_session(
+        self, undefined: Callable[[str], list[Runs]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Afterwards numpy and torch give plain memory again, also through a name that the script kept."""
         torch = pytest.importorskip("torch")
         original = np.empty
@@ -163,8 +184,15 @@ class TestLaunches:
 
         kept = builtins.__dict__.pop("kept_empty")
         assert np.empty is original and kept is not original
-        for made in (kept(4096, np.uint8), torch.empty(4096, dtype=torch.uint8).numpy()):
-            assert bytes(made.tobytes()) != PATTERN * 512
+        filled = fills(monkeypatch)
+        assert (kept(4096).size, torch.empty(4096).numel(), filled) == (4096, 4096, [])
+
+
+def fills(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """From now on nothing is filled; the sizes that would have been are in the list."""
+    sizes: list[int] = []
+    monkeypatch.setattr(Poison, "fill", lambda self, data: sizes.append(data.size))
+    return sizes
 
 
 class Child(np.ndarray):
@@ -202,12 +230,18 @@ class TestFilling:
         child = np.zeros((2, 3)).view(Child)
         assert type(np.empty_like(child)) is Child and np.isnan(np.empty_like(child)).all()
 
-    def test_objects_and_bools_are_left_alone(self, poison: Poison) -> None:
+    def test_objects_and_bools_are_left_alone(self, poison: Poison, monkeypatch: pytest.MonkeyPatch) -> None:
         """Pointers are not overwritten, a bool stays 0 or 1."""
         assert np.empty(3, object).tolist() == [None, None, None]
         assert np.empty(2, [("a", object), ("b", np.int32)])["a"].tolist() == [None, None]
-        flags = np.zeros(64, np.bool_)
-        assert set(bytes_of(np.empty_like(flags)).tolist()) != set(PATTERN)
+        torch = pytest.importorskip("torch")
+        filled = fills(monkeypatch)
+        np.empty_like(np.zeros(64, np.bool_))
+        fill_torch(torch.empty, {}, torch.empty(64, dtype=torch.bool))
+        assert filled == []
+        np.empty(5, np.int8)
+        fill_torch(torch.empty, {}, torch.zeros(6))
+        assert filled == [5, 24]
 
     def test_like_and_array_functions(self, poison: Poison) -> None:
         """A library's own array type answers for itself, also when it registered the hooked function."""
@@ -218,6 +252,12 @@ class TestFilling:
                 return handled[func](*args, **kwargs)
 
         assert np.empty_like(Duck()) == "its own"  # type: ignore[call-overload]
+
+    def test_it_is_pickled_and_copied_by_name(self, poison: Poison) -> None:
+        """As any function of a module."""
+        assert pickle.loads(pickle.dumps(np.empty_like)) is np.empty_like
+        assert copy.deepcopy({"make": np.empty})["make"] is np.empty
+        assert (np.empty.__name__, np.empty.__module__) == ("empty", "numpy")
 
     def test_compiled_code_still_finds_it(self, poison: Poison) -> None:
         """numba compiles np.empty while the hook is in place."""

@@ -46,7 +46,10 @@ def run_in_session(
         poison=Poison() if consumers else None,
     )
     install_all(session)
-    with session.poison or nullcontext():
-        code = run_script(script, arguments, as_module)
+    try:
+        with session.poison or nullcontext():
+            code = run_script(script, arguments, as_module)
+    finally:
+        session.recorder.finish()
     sys.stdout.flush()
     return code, session

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from npuscope.errors import UserError
-from npuscope.frontends.uninitialised import Poison, Runs
+from npuscope.frontends.heap import Heap
+from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
 from npuscope.npu.chip import Chip, load_chip
 from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores
 from npuscope.npu.memory import GlobalMemory, borrow
 from npuscope.npu.tensor import Pointer
 from npuscope.trace.recorder import Recorder
-from npuscope.trace.schema import Buffer, CoreInfo, Fault, Launch, SourceFrame, Space
+from npuscope.trace.schema import NO_BLOCK, Buffer, CoreInfo, Fault, Launch, SourceFrame, Space
 
 DEFAULT_CHIP = "Ascend910B1"
 
@@ -27,7 +28,7 @@ class Session:
 
     `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints,
     `notice` what the user should know of how the run differs from one on a card, `poison` knows
-    which memory has no content yet.
+    which memory has no content yet, `heap` the device memory that the script allocates itself.
     """
 
     recorder: Recorder = field(default_factory=Recorder)
@@ -35,6 +36,7 @@ class Session:
     print_line: Callable[[str], None] = lambda line: None
     notice: Callable[[str], None] = lambda line: None
     poison: Poison | None = None
+    heap: Heap | None = None
     launches: int = 0
     noticed: set[str] = field(default_factory=set)
 
@@ -199,15 +201,22 @@ def bind(memory: GlobalMemory, session: Session, name: str, value: Any) -> Any:
     """An argument as the kernel receives it: numbers and records as they are, arrays as pointers."""
     if not isinstance(value, Array):
         return int(value) if isinstance(value, bool) else value
-    region = memory.map(value.data, value.owner)
-    undefined: Runs = session.poison.runs(value.data, value.dtype) if session.poison is not None else ()
+    data, block = _held(session.heap, value.data)
+    region = memory.map(data, value.owner)
+    undefined: Runs = session.poison.runs(data, value.dtype) if session.poison is not None else ()
     number = session.recorder.add_buffer(
         Buffer(
-            Space.GM, -1, region.base, value.data.size, "argument", name, value.dtype.name, value.shape,
-            writeable=value.data.flags.writeable, undefined=undefined,
+            Space.GM, -1, region.base, data.size, "argument", name, value.dtype.name, value.shape,
+            writeable=data.flags.writeable, undefined=undefined, block=block,
         )
     )
     return Pointer(region, region.base, value.dtype, number)
+
+
+def _held(heap: Heap | None, data: np.ndarray) -> tuple[np.ndarray, int]:
+    """An argument's bytes as far as the block goes that it lies in, and the serial of the block's allocation."""
+    block = heap.find(address_of(data)) if heap is not None and data.size else None
+    return (data, NO_BLOCK) if block is None else (data[: block.end - address_of(data)], block.serial)
 
 
 def describe(value: Any) -> str:

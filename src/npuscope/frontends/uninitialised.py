@@ -13,7 +13,7 @@ anything that is not plain memory of numpy or of torch on the CPU, and what the 
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
+from functools import lru_cache, update_wrapper
 from types import TracebackType
 from typing import Any
 
@@ -65,9 +65,11 @@ class Poison:
     def fill(self, data: np.ndarray) -> None:
         """Give the flat uint8 array `data` the content that stands for none."""
         address = address_of(data)
-        words = data.size // 8
-        data[: words * 8].view(np.uint64)[:] = _expected(address, 8)[0]
-        data[words * 8 :] = _expected(address, 1)[: data.size - words * 8]
+        whole = data.size // 8 * 8
+        if whole:
+            data[:whole].view(np.uint64).fill(_expected(address, 8)[0])
+        if whole < data.size:
+            data[whole:] = _expected(address, 1)[: data.size - whole]
         self._pages.update(_pages(address, data.size))
 
     def runs(self, data: np.ndarray, dtype: np.dtype[Any]) -> Runs:
@@ -146,6 +148,7 @@ class _Hooked:
 
     def __init__(self, original: Any) -> None:
         self.original = original
+        update_wrapper(self, original)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         made = self.original(*args, **kwargs)
@@ -165,8 +168,8 @@ class _Hooked:
     def __eq__(self, other: object) -> bool:
         return other is self or other is self.original
 
-    def __reduce__(self) -> Any:
-        return self.original.__reduce__()
+    def __reduce__(self) -> str:
+        return str(self.original.__name__)  # by name, as any function
 
 
 def _is_ours(names: dict[str, Any]) -> bool:
@@ -193,6 +196,10 @@ def fill_torch(function: Any, kwargs: dict[str, Any], made: Any) -> None:
     plain = type(made) is torch.Tensor and made.device.type == "cpu" and made.layout is torch.strided
     if not plain or made.dtype is torch.bool or made.is_quantized:
         return
-    storage = made.untyped_storage()
-    if storage.nbytes():
-        _active.fill(borrow(storage.data_ptr(), storage.nbytes(), True, storage))
+    try:
+        storage = made.untyped_storage()
+        size, pointer = storage.nbytes(), storage.data_ptr()
+    except RuntimeError:  # a tensor inside a function transform has no memory of its own
+        return
+    if size:
+        _active.fill(borrow(pointer, size, True, storage))

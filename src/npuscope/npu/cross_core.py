@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from npuscope.npu.sync import S, Wait, drain, put_off
+from npuscope.npu.sync import S, Subject, Wait, drain, put_off
 from npuscope.trace.schema import OPCODES, CoreInfo, CoreType, Origin
 
 if TYPE_CHECKING:
@@ -185,8 +185,9 @@ class CrossCore:
     ) -> Generator[Wait, None, None]:
         """Wait on the scalar pipe, so that the core issues nothing more, until the counter is up; lower it."""
         counter = number + MODE4 if mode == 4 else number
+        subject: Subject = ("cross", number, mode) if origin == Origin.USER else ("sync_all",)
         while not self.is_up(core, counter):
-            yield Wait(core.index, S, what or f"cross-core flag {number} (mode {mode})", site)
+            yield Wait(core.index, S, what or f"cross-core flag {number} (mode {mode})", site, subject)
         ticket = self.take(core, counter)
         core.begin(site, S, WAIT, number, mode, self.next_round(core, counter), ticket, origin=origin)
 
@@ -232,6 +233,11 @@ class CrossWait:
     def what(self) -> str:
         """The flag."""
         return f"cross-core flag {self.number} (mode {self.mode})"
+
+    @property
+    def subject(self) -> Subject:
+        """The flag."""
+        return ("cross", self.number, self.mode)
 
     def ready(self, core: Core) -> bool:
         """Whether the counter is up."""

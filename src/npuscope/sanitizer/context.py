@@ -15,8 +15,8 @@ class Settings:
     `dcci` is "exact" (a model of each core's cache lines), "strict" (the vendor's rule: a DCCI right beside the scalar
     access) or "off". `trace_masks` lists vector instructions that run under a non-default mask. `leaks` and `unused`
     ask for device memory that is never freed and never touched. `block` limits the checks of one core's instructions
-    to that block. `every_tool` lets each check say all that it sees; without it the memory check leaves unordered writes
-    of several cores to the race check where that runs too.
+    to that block. `every_tool` lets each check say all that it sees; without it the memory check leaves unordered
+    writes of several cores to the race check where that runs too.
     """
 
     dcci: str = "exact"

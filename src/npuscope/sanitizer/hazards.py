@@ -57,7 +57,7 @@ def _view(batch: Batch, numbers: np.ndarray) -> AccessView:
 
 
 class HazardCheck:
-    """A check whose findings are rows of the engine: `finding_of` turns one into a finding, or None for another check's.
+    """A check whose findings are rows of the engine: `finding_of` turns one into a finding, or None if it is another's.
 
     Rows count up while a launch goes on, so that they become findings when it ends, or when somebody asks before.
     """

@@ -85,14 +85,14 @@ def _advice(later: AccessView, earlier: AccessView, compiler: bool) -> str:
     first, second = _line(earlier), _line(later)
     if compiler:
         return (
-            f"The device compiler's auto-sync orders this pair. Without it, {_order(later, earlier)} between {first} and "
-            f"{second} is needed."
+            "The device compiler's auto-sync orders this pair. "
+            f"Without it, {_order(later, earlier)} between {first} and {second} is needed."
         )
     if later.core != earlier.core:
         pipe = earlier.pipe.name
         return (
-            f"Nothing orders the two cores. Use sync_all between {first} and {second}, or set a cross-core flag on pipe "
-            f"{pipe} after {first} and wait for it before {second}."
+            f"Nothing orders the two cores. Use sync_all between {first} and {second}, "
+            f"or set a cross-core flag on pipe {pipe} after {first} and wait for it before {second}."
         )
     if later.pipe is earlier.pipe:
         return f"Instructions of one pipe overlap. Put pipe_barrier({later.pipe.name}) between {first} and {second}."

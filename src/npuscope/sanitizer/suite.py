@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from npuscope.errors import UserError
 from npuscope.sanitizer.context import Context, Settings
+from npuscope.sanitizer.dcci import DcciCheck
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.init import InitCheck
 from npuscope.sanitizer.memory import MemoryCheck
 from npuscope.sanitizer.race import RaceCheck
+from npuscope.sanitizer.registers import RegisterCheck
+from npuscope.sanitizer.sync import SyncCheck
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Launch
 
@@ -33,6 +36,14 @@ class Check(Protocol):
         """What could not be looked at and why, a phrase each; empty when everything was."""
 
 
+@runtime_checkable
+class HostCheck(Protocol):
+    """A check that also looks at what the host does with device memory."""
+
+    def host(self, batch: Batch) -> None:
+        """Look at the host's events before a batch, whether or not its launch is looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one check came to. `limits` says what it did not look at and why."""
@@ -43,9 +54,12 @@ class Outcome:
 
 
 CHECKS: dict[str, Callable[[Context], Check]] = {
-    "memory": lambda context: MemoryCheck(),
+    "memory": MemoryCheck,
     "race": lambda context: RaceCheck(context.hazards),
     "init": lambda context: InitCheck(context.hazards),
+    "sync": lambda context: SyncCheck(context.settings.block),
+    "registers": lambda context: RegisterCheck(context.settings.trace_masks, context.settings.block),
+    "dcci": lambda context: DcciCheck(context.settings.dcci),
 }
 """The checks by name, in the order in which reports show them."""
 
@@ -68,6 +82,7 @@ class Suite:
             raise UserError(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
         self._context = Context(settings or Settings(), chosen)
         self.checks: Sequence[Check] = [CHECKS[name](self._context) for name in CHECKS if name in chosen]
+        self._host_checks = [check for check in self.checks if isinstance(check, HostCheck)]
         self.launches = 0
         self.instructions = 0
         self.skipped = 0
@@ -77,6 +92,10 @@ class Suite:
 
     def check(self, batch: Batch) -> None:
         """Look at one batch."""
+        for host_check in self._host_checks:
+            host_check.host(batch)
+        if batch.closing:
+            return
         if batch.first == 0:
             self._chosen = self._selects(batch.launch)
         if not self._chosen:
@@ -91,6 +110,8 @@ class Suite:
         if batch.last:
             errors = [fault.facts["error"] for fault in batch.faults if fault.code == "stopped"]
             self.stopped.extend(f"{batch.launch.kernel} stopped early, {error}" for error in errors)
+            if any(fault.code == "deadlock" for fault in batch.faults):
+                self.stopped.append(f"{batch.launch.kernel} can never finish")
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:

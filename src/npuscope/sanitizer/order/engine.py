@@ -129,8 +129,8 @@ class Hazards:
             batch.first, lowest, batch.launch.arch == "3510", self._follow, self.undefined, len(batch.launch.cores)
         )
         return Tables(
-            writeable(batch.instruction), writeable(batch.access), self._opcodes.table, SLOT_OF_PIPE, runs.first, runs.merged, runs.in_order,
-            explicit.first[0], explicit.merged, self._buffers, np.array(settings, np.int64),
+            writeable(batch.instruction), writeable(batch.access), self._opcodes.table, SLOT_OF_PIPE, runs.first,
+            runs.merged, runs.in_order, explicit.first[0], explicit.merged, self._buffers, np.array(settings, np.int64),
         )
 
     # -- where memory is -----------------------------------------------------------------------------------------
@@ -255,9 +255,9 @@ class Hazards:
             changes["segments"] = doubled(state.segments)
         if used[MESSAGES] + 4 > state.messages.shape[0]:
             changes["messages"] = doubled(state.messages)
-        if used[INDEXED] * 2 + 2048 > state.index.shape[0]:
-            changes["index"] = np.zeros((state.index.shape[0] * 4, 2), np.int64)
-            rehash(state.index, changes["index"])
+        if used[INDEXED] * 2 + 2048 > state.keys.shape[0]:
+            changes["keys"] = np.zeros((state.keys.shape[0] * 4, 2), np.int64)
+            rehash(state.keys, changes["keys"])
         self.state = state = state._replace(**changes)
         if state.foreign.shape[0] > 1 and used[FOREIGN_ROWS] + 24 > state.foreign.shape[0]:
             self._compact_foreign()

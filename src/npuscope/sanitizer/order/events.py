@@ -109,18 +109,21 @@ class Use(IntEnum):
 
 
 _LANES = frozenset(
-    (
-        "vabs vabssub vadd vadddeqrelu vaddrelu vaddreluconv vadds vand vaxpy axpy vcmp vcmpv vcmpvs vconv vconv_deq "
-        "vcopy vdiv vexp vexpsub vln vlrelu vmadd vmaddrelu vmax vmaxs vmin vmins vmla vmul vmulconv vmuls vneg vnot vor "
-        "vprelu vrec vrelu vrsqrt vsel vshl vshr vsqrt vsub vsubrelu vsubreluconv copy_ub_to_ub copy_ub_to_l1 "
-        "copy_l1_to_bt copy_l1_to_fb copy_l1_to_ub copy_l1_to_l0a copy_l1_to_l0b load_data"
-    ).split(" ")
+    {
+        "vabs", "vabssub", "vadd", "vadddeqrelu", "vaddrelu", "vaddreluconv", "vadds", "vand", "vaxpy", "axpy",
+        "vcmp", "vcmpv", "vcmpvs", "vconv", "vconv_deq", "vcopy", "vdiv", "vexp", "vexpsub", "vln", "vlrelu",
+        "vmadd", "vmaddrelu", "vmax", "vmaxs", "vmin", "vmins", "vmla", "vmul", "vmulconv", "vmuls", "vneg",
+        "vnot", "vor", "vprelu", "vrec", "vrelu", "vrsqrt", "vsel", "vshl", "vshr", "vsqrt", "vsub", "vsubrelu",
+        "vsubreluconv", "copy_ub_to_ub", "copy_ub_to_l1", "copy_l1_to_bt", "copy_l1_to_fb", "copy_l1_to_ub",
+        "copy_l1_to_l0a", "copy_l1_to_l0b", "load_data",
+    }
 )
 _EACH = frozenset(
-    (
-        "acos acosh asin asinh atan atanh ceil clamp_max clamp_min cos cosh digamma erf erfc exp floor frac lgamma log "
-        "power quant round sign sin sinh tan tanh trunc xor"
-    ).split(" ")
+    {
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "clamp_max", "clamp_min", "cos", "cosh",
+        "digamma", "erf", "erfc", "exp", "floor", "frac", "lgamma", "log", "power", "quant", "round", "sign",
+        "sin", "sinh", "tan", "tanh", "trunc", "xor",
+    }
 )
 _BLOCKS = ("load_data_transposed", "load_data_3d", "vtranspose", "vnchwconv", "transpose_4d", "load_data_sparse")
 _SHOWN = ("dump_tensor", "printf", "dcci", "dcache_preload")

@@ -8,6 +8,8 @@ older reads for the same reason and keeps writes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -52,6 +54,8 @@ from npuscope.sanitizer.order.state import (
 )
 from npuscope.sanitizer.order.table import KEY, VALUE, find, mixed
 
+NOBODY: Any = np.int64(-1)
+"""No segment and no mark; typed as variables are, a literal would have functions compiled once more for it."""
 READ, WRITE, ATOMIC, UNIT = 0, 1, 2, 4
 """Roles, and what is added to a role for an instruction that works under a unit flag."""
 WINDOW = 16
@@ -128,7 +132,7 @@ def cut(
     while place < high:
         if following < 0 or segments[following, START] > place:
             stop = high if following < 0 else min(high, segments[following, START])
-            fresh = new_segment(segments, used, place, stop, np.int64(-1), pages[page, UNTOUCHED], following)
+            fresh = new_segment(segments, used, place, stop, NOBODY, pages[page, UNTOUCHED], following)
             if before >= 0:
                 segments[before, NEXT] = fresh
             else:
@@ -194,7 +198,7 @@ def set_undefined(
     pages: np.ndarray, segments: np.ndarray, used: np.ndarray, page: int, low: int, high: int, value: int
 ) -> None:
     """Note what is known of the content of `low` to `high` of a page."""
-    before = cut(pages, segments, used, page, low, high, np.int64(-1))
+    before = cut(pages, segments, used, page, low, high, NOBODY)
     segment = segments[before, NEXT] if before >= 0 else pages[page, HEAD]
     while segment >= 0 and segments[segment, START] < high:
         segments[segment, UNDEFINED] = value
@@ -253,7 +257,7 @@ def overwritten(
     index: np.ndarray, used: np.ndarray, now: np.ndarray, segment: int,
 ) -> int:
     """What a write leaves of a segment's marks: itself, and what it races with."""
-    kept = np.int64(-1)
+    kept = NOBODY
     mark = segments[segment, MARK]
     while mark >= 0:
         if (
@@ -266,7 +270,7 @@ def overwritten(
     if kept >= 0:
         return new_mark(marks, used, now[OWN:], kept)
     if now[OWN_MARK] < 0:
-        now[OWN_MARK] = new_mark(marks, used, now[OWN:], np.int64(-1))
+        now[OWN_MARK] = new_mark(marks, used, now[OWN:], NOBODY)
     return now[OWN_MARK]
 
 

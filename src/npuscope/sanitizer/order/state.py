@@ -54,7 +54,7 @@ class State(NamedTuple):
     clock: np.ndarray  # (cores, 7, 12)
     foreign: np.ndarray  # (rows, agents) int32; row 0 knows nothing
     messages: np.ndarray  # (messages, 8): what the sender knew of its core, row of `foreign`
-    index: np.ndarray  # hash table: (slots, 2) key and row, of messages and of what was found
+    keys: np.ndarray  # hash table: (slots, 2) key and row, of messages and of what was found
     pages: np.ndarray  # (pages, 2)
     core_page: np.ndarray  # (cores + 1, spaces): first page of a core's memory, -1 none; the last row: capacities
     segments: np.ndarray  # (segments, 5)
@@ -75,7 +75,7 @@ def new_state(cores: int, spaces: int) -> State:
         clock=np.zeros((cores, 7, 12), np.int64),
         foreign=np.zeros((1, cores * 7), np.int32),
         messages=np.zeros((512, 8), np.int64),
-        index=np.zeros((1 << 16, 2), np.int64),
+        keys=np.zeros((1 << 16, 2), np.int64),
         pages=np.empty((0, 2), np.int64),
         core_page=core_page,
         segments=np.zeros((4 * ROOM, 5), np.int64),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -79,6 +79,9 @@ SOFT_SYNC = 2
 IN_SEQUENCE = 3
 GM = 0
 FLAG_KEY = 1 << 60
+NOWHERE: Any = np.int64(-1)
+FIRST: Any = np.int64(0)
+"""Typed as variables are: a literal would have functions compiled once more for it."""
 LIBRARY_FLAG = 15
 """Stands for the id of a flag that the library sets and waits for in one go: queue flags begin at 16, a program's ids
 end below."""
@@ -132,7 +135,7 @@ def has_room(
 def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: np.ndarray) -> tuple[int, int]:
     """Go through the rows of a batch from `row` on, whose first access row is `access`. Stops early where a table runs
     out of room; returns where. `ended` notes cores whose kernel is over."""
-    clock, foreign, messages, index = st.clock, st.foreign, st.messages, st.index
+    clock, foreign, messages, index = st.clock, st.foreign, st.messages, st.keys
     pages, core_page, segments, marks = st.pages, st.core_page, st.segments, st.marks
     found, scratch, used = st.found, st.scratch, st.used
     instruction, table, opcodes, settings = tb.instruction, tb.access, tb.opcodes, tb.settings
@@ -180,14 +183,14 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
                     if last - first > ROOM // 4:
                         used[CROWDED] += 1
                         continue
-                    at_page = hint = np.int64(-1)
+                    at_page = hint = NOWHERE
                     for run in range(first, last):
                         low, high = max(address + runs[0, run], lowest), min(address + runs[1, run], highest)
                         while low < high:
                             number = (low - base) >> PAGE_BITS
                             stop = min(high, base + ((number + 1) << PAGE_BITS))
                             if number != at_page:
-                                at_page, hint = number, np.int64(-1)
+                                at_page, hint = number, NOWHERE
                             hint = visit(
                                 pages, segments, marks, clock, foreign, found, index, used, now, undefined,
                                 page + number, low, stop, hint,
@@ -209,8 +212,8 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
         action = opcodes[ACTION, opcode]
         if action != NONE:
             act(
-                clock, foreign, messages, index, used, core_page, pages, segments, opcodes, instruction, row, core, pipe,
-                ended,
+                clock, foreign, messages, index, used, core_page, pages, segments, opcodes, instruction, row, core,
+                pipe, ended,
             )
         row += 1
     return row, access
@@ -273,7 +276,7 @@ def consume(
     if use == BLOCKS:
         size = sequence_length(shapes, in_order, shape)
         if undefined[0] == size:
-            remember(scratch, used, turn, np.int64(0), size, value)
+            remember(scratch, used, turn, FIRST, size, value)
         return
     address = table[AT, access]
     passed = 0
@@ -351,8 +354,8 @@ def pass_on(
             space, page, base, lowest, highest = place_of(core_page, buffers, settings, table, core, access)
             if page >= 0 and space != GM:
                 spoil(
-                    pages, segments, used, shapes, in_order, table[SHAPE, access], table[AT, access], page, base, lowest,
-                    highest, low, high, scratch[item, 3],
+                    pages, segments, used, shapes, in_order, table[SHAPE, access], table[AT, access], page, base,
+                    lowest, highest, low, high, scratch[item, 3],
                 )
 
 
@@ -405,7 +408,7 @@ def report_use(
     found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray, undefined: np.ndarray
 ) -> None:
     """Count a use of bytes never written; the first of a line, core, buffer and origin is kept in full."""
-    origin = undefined[2] - FROM_ORIGIN if undefined[2] >= FROM_ORIGIN else np.int64(-1)
+    origin = undefined[2] - FROM_ORIGIN if undefined[2] >= FROM_ORIGIN else NOWHERE
     detail = now[OWN + DETAIL :]
     key = mixed(detail[SITE] * 4096 + detail[OPCODE]) ^ mixed(origin + (1 << 42))
     key = mixed(key ^ mixed(now[CORE] * 64 + now[IN_SPACE] + (1 << 52)))
@@ -461,7 +464,8 @@ def act(
     if foreign.shape[0] == 1:
         return  # no core learns of another one
     if action == POST:
-        clocks.learn(clock, foreign, used, instruction[ROW_B, row], S, clocks.snapshot(clock, foreign, used, core, agent))
+        told = clocks.snapshot(clock, foreign, used, core, agent)
+        clocks.learn(clock, foreign, used, instruction[ROW_B, row], S, told)
         return
     gives, takes = opcodes[GIVES, opcode] != 0, opcodes[TAKES, opcode] != 0
     if action == SYNC_ALL:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -9,7 +11,7 @@ KEY, VALUE = 0, 1
 
 
 @njit(cache=True)
-def mixed(value: int) -> int:
+def mixed(value: int) -> Any:
     """The bits of `value` spread over the word (the finaliser of splitmix64)."""
     word = np.uint64(value)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
