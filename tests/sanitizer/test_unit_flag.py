@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 from npuscope.ascendc.params import construct
+from npuscope.ascendc.registry import entries
 from npuscope.sanitizer.suite import Suite
+from npuscope.trace.schema import Space
+
+entries()  # loads the library, which names the fields of parameter structs
 
 A2, B2, CO1 = 2, 4, 7
 SIZE, STEPS = 64, 3
@@ -19,6 +23,7 @@ SIZE, STEPS = 64, 3
 
 def races(cube: Any, last: int, out: int) -> list[str]:
     """Two results of three steps of k each; `last` is the unit flag of the last Mmad of a result, `out` Fixpipe's."""
+    cube.launch.capacity.update({Space.L0A: 1 << 16, Space.L0B: 1 << 16, Space.L0C: 1 << 17})
     ones = np.ones(SIZE * 16, np.float16)
     left, right = cube.local(ones, A2), cube.local(ones, B2)
     result = cube.local(np.zeros(SIZE * SIZE, np.float32), CO1)
