@@ -78,6 +78,7 @@ def test_ctrl_c_on_a_terminal(script: Write, tmp_path: Path) -> None:
     """The terminal interrupts the script and npuscope; the script may go on, and is not interrupted twice."""
     text = """
     import time
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # pyasc has put its own there, which exits
     interrupts = 0
     print("ready", flush=True)
     while True:

@@ -180,8 +180,8 @@ def _reporting(options: Options) -> Reporting:
         screens.append(Screen("blocks other than 0 (--all-blocks)", _inside_another_block))
     return Reporting(
         formats, options.output, options.strict, read_rules(tuple(options.suppressions)), options.generate,
-        read_baseline(options.baseline), options.print_limit, options.max_per_site, options.block, tuple(screens), advisories=True,
-        always_suffix=True,
+        read_baseline(options.baseline), options.print_limit, options.max_per_site, options.block, tuple(screens),
+        advisories=True, always_suffix=True,
     )
 
 
