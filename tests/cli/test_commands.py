@@ -48,9 +48,9 @@ def test_json_to_a_file(tmp_path: Path) -> None:
     done = npuscope("check", "--format", "json", "--output", report, BUG)
     document = json.loads(report.read_text())
     assert done.returncode == 1
-    assert (document["errors"], document["warnings"], document["launches"]) == (3, 1, 1)
+    assert (document["errors"], document["warnings"], document["launches"]) == (4, 0, 1)
     assert [finding["kind"] for finding in document["findings"]] == [
-        "illegal-read", "illegal-read", "illegal-write", "overwrite"
+        "illegal-read", "illegal-read", "illegal-write", "race-waw"
     ]
     assert document["findings"][2]["owner"]["name"] == "z"
     assert document["findings"][2]["element"] == 53248

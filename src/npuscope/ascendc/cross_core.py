@@ -15,7 +15,7 @@ from npuscope.ascendc.registry import operation
 from npuscope.errors import Unsupported
 from npuscope.npu.core import READ, WRITE, Core, opcode
 from npuscope.npu.layout import contiguous, strided
-from npuscope.npu.sync import S, Wait, finish_pipes
+from npuscope.npu.sync import S, Subject, Wait, finish_pipes
 from npuscope.npu.tensor import Tensor
 from npuscope.trace.schema import Origin, Pipe
 
@@ -156,7 +156,7 @@ def _rendezvous(
         while not flags.is_up(core, number):
             here, all_cores = flags.arrived(core, mode, number)
             what = f"SyncAll ({here} of {all_cores} cores are there)" if here else "SyncAll: the cube core"
-            yield Wait(core.index, S, what, site)
+            yield Wait(core.index, S, what, site, ("sync_all",))
         yield from flags.wait(core, site, mode, number, "SyncAll", Origin.FRAMEWORK)
     core.begin(site, S, SYNC_ALL, LEAVE, kind, epoch)
 
@@ -195,7 +195,7 @@ def sync_all_soft(
         if total >= cores * count:
             break
         what = f"SyncAll through GM (the slots add up to {total} of {cores * count})"
-        yield from _change(core, site, seen, what)
+        yield from _change(core, site, seen, what, ("sync_all",))
     core.begin(site, S, SYNC_ALL, LEAVE, SOFT, epoch)
 
 
@@ -245,12 +245,13 @@ def _exchange(
         if found == expected:
             break
         what = f"{name}: slot of block {block_idx}, event {event_id} is {found}, not {expected}"
-        yield from _change(core, site, seen, what)
+        subject = ("ib_wait" if code == IB_WAIT else "ib_set", block_idx, event_id)
+        yield from _change(core, site, seen, what, subject)
     if code == IB_WAIT:
-        core.begin(site, S, code, block_idx, event_id)
+        core.begin(site, S, code, block_idx, event_id, 0, slot.address)
     _put(core, site, ub, value)
     if code == IB_SET:
-        core.begin(site, S, code, block_idx, event_id)
+        core.begin(site, S, code, block_idx, event_id, 0, slot.address)
     _store(core, site, slot, ub, SLOT)
 
 
@@ -270,8 +271,8 @@ def wait_pre_block(core: Core, site: int, gm_workspace: Tensor, ub_workspace: Te
         if (slots[:own] == turn).all() and not slots[own:].any():
             break
         what = f"blocks 0 to {own - 1} in round {turn}" if own else "the end of the last round"
-        yield from _change(core, site, seen, f"WaitPreBlock: {what}")
-    core.begin(site, S, WAIT_PREVIOUS, own, turn)
+        yield from _change(core, site, seen, f"WaitPreBlock: {what}", ("wait_pre_block", own, turn))
+    core.begin(site, S, WAIT_PREVIOUS, own, turn, 0, gm_workspace.address)
 
 
 @operation("ascendc.notify_next_block")
@@ -287,7 +288,7 @@ def notify_next_block(core: Core, site: int, gm_workspace: Tensor, ub_workspace:
     first, count = (0, blocks * SLOT) if last else (own * SLOT, SLOT)
     core.begin(site, V, DUPLICATE, work=count, origin=Origin.FRAMEWORK)
     core.store(ub_workspace.at(first), contiguous(count, 4), 0 if last else turn)
-    core.begin(site, S, NOTIFY, own, turn)
+    core.begin(site, S, NOTIFY, own, turn, 0, gm_workspace.address)
     _store(core, site, gm_workspace.at(first), ub_workspace.at(first), count)
     _put(core, site, counter, turn + 1)
 
@@ -330,7 +331,7 @@ def _put(core: Core, site: int, local: Tensor, value: int) -> None:
     core.put(local, contiguous(1, 4), np.int64(value).astype(np.int32))
 
 
-def _change(core: Core, site: int, seen: int, what: str) -> Blocking:
+def _change(core: Core, site: int, seen: int, what: str, subject: Subject) -> Blocking:
     """Wait until global memory has changed since `seen`."""
     while core.machine.changes == seen:
-        yield Wait(core.index, S, what, site)
+        yield Wait(core.index, S, what, site, subject)

@@ -14,6 +14,7 @@ from npuscope.cli.spool import SpoolWriter
 from npuscope.cli.spooled_trace import SpooledTrace
 from npuscope.frontends import install_all
 from npuscope.frontends.launch import Session
+from npuscope.frontends.uninitialised import Poison
 from npuscope.npu.chip import load_chip
 from npuscope.sanitizer.filters import LaunchSelector
 from npuscope.sanitizer.suite import Suite
@@ -42,9 +43,11 @@ class Hooked:
         self._open()
         self.session = Session(
             self.recorder, load_chip(plan.chip) if plan.chip else None, print_line=print,
-            notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),
+            notice=lambda line: print(f"npuscope: {line}", file=sys.stderr), poison=Poison(),
         )
         install_all(self.session)
+        assert self.session.poison is not None
+        self.session.poison.__enter__()
         os.register_at_fork(after_in_child=self._open)
         atexit.register(self.close)
 
@@ -68,6 +71,7 @@ class Hooked:
     def close(self) -> None:
         """Say the last word of this process."""
         if self.folder.exists():  # a process may outlive the run
+            self.recorder.finish()
             self.spool.close()
 
 

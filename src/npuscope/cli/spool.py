@@ -72,7 +72,7 @@ class SpoolWriter:
 
     def close(self) -> None:
         """Write what there is to say; may be called again."""
-        if self._log is not None or self.trouble is not None:
+        if self._log is not None or self.trouble is not None or self.suite.findings:
             self._write(self.suite.outcomes)
 
     def _append(self, entry: Any) -> None:

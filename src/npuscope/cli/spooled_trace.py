@@ -107,7 +107,7 @@ def read_spooled(path: Path) -> Iterator[Batch]:
         held = tables.batch(entry)
     if held is None:
         return
-    if not held.last:
+    if not held.last and not held.closing:
         fault = Fault("stopped", held.first + held.instruction.shape[1] - 1, -1, 0, {"error": GONE})
         held = replace(held, last=True, faults=[*held.faults, fault])
     yield held
@@ -119,8 +119,8 @@ def write_trace(folder: Path, writer: TraceWriter) -> int:
     for path in sorted(folder.glob("*.trace")):
         first = launches
         for batch in read_spooled(path):
-            if batch.first == 0:
-                launches += 1
+            if not batch.closing:
+                launches += batch.first == 0
                 batch.launch.index += first
             writer.write(batch)
     return launches

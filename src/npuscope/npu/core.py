@@ -195,13 +195,15 @@ class Core:
 
     def end(self) -> None:
         """The kernel has ended on this core: dirty lines of the data cache go to memory (hardware.md 3.5), flags that
-        are still up are reported (they would meet the next kernel, hardware.md 3.2)."""
+        are still up are reported (they would meet the next kernel, hardware.md 3.2). The row has a: how many those are,
+        b: mask mode, c and d: low and high mask word, as rows of vector instructions do."""
         for action in self.at_end:
             action()
         if self._cache is not None:
             self._cache.clean_all()
         left = self.flags.raised
-        self.begin(self.site, S, KERNEL_END, len(left), origin=Origin.HARDWARE)
+        low, high = (word - (1 << 64) if word >> 63 else word for word in self.registers.mask)
+        self.begin(self.site, S, KERNEL_END, len(left), self.registers.mask_mode, low, high, origin=Origin.HARDWARE)
         for event, number, row in left:
             self.fault("flag_left_set", event=HardEvent(event).name, id=number, set_row=row)
         self.memories.release()

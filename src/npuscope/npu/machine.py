@@ -282,7 +282,10 @@ class Machine:
             waits.extend(wait for wait in core.stalled.waits(core.index) if wait not in waits)
         waits.sort(key=lambda wait: wait.core)
         lines = [self.describe(wait) for wait in waits]
-        facts: dict[str, object] = {"waits": [(wait.core, wait.pipe, wait.what, wait.site) for wait in waits]}
+        facts: dict[str, object] = {
+            "waits": [(wait.core, wait.pipe, wait.what, wait.site) for wait in waits],
+            "subjects": [wait.subject for wait in waits],
+        }
         if not_started:
             facts["not_started"] = not_started
             lines.append(f"{not_started} blocks have not started, because these cores are taken")
@@ -298,7 +301,7 @@ class Machine:
             what = f"a change of GM 0x{address:x}, which it polls"
             if core.cache.is_stale(region, address):
                 what = f"a change of GM 0x{address:x}, which its data cache hides (no DCCI before the read)"
-        return Wait(core.index, 0, what, core.site)
+        return Wait(core.index, 0, what, core.site, ("poll", address))
 
     def describe(self, wait: Wait) -> str:
         """One waiting core in words, with its line."""

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
-from enum import IntEnum
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from npuscope.trace.events import HardEvent as HardEvent
 from npuscope.trace.schema import OPCODES, Origin, Pipe
 
 if TYPE_CHECKING:
@@ -27,56 +27,6 @@ if TYPE_CHECKING:
 
 SET_FLAG, WAIT_FLAG = OPCODES.number("set_flag"), OPCODES.number("wait_flag")
 S = int(Pipe.S)
-
-
-class HardEvent(IntEnum):
-    """Ordered pipe pairs of set_flag and wait_flag, numbered as Ascend C does (frontends.md 2)."""
-
-    MTE2_MTE1 = 0
-    MTE1_MTE2 = 1
-    MTE1_M = 2
-    M_MTE1 = 3
-    MTE2_V = 4
-    V_MTE2 = 5
-    MTE3_V = 6
-    V_MTE3 = 7
-    M_V = 8
-    V_M = 9
-    V_V = 10
-    MTE3_MTE1 = 11
-    MTE1_MTE3 = 12
-    MTE1_V = 13
-    MTE2_M = 14
-    M_MTE2 = 15
-    V_MTE1 = 16
-    M_FIX = 17
-    FIX_M = 18
-    MTE3_MTE2 = 19
-    MTE2_MTE3 = 20
-    S_V = 21
-    V_S = 22
-    S_MTE2 = 23
-    MTE2_S = 24
-    S_MTE3 = 25
-    MTE3_S = 26
-    MTE2_FIX = 27
-    FIX_MTE2 = 28
-    FIX_S = 29
-    M_S = 30
-    FIX_MTE3 = 31
-    MTE1_FIX = 32
-    FIX_MTE1 = 33
-    FIX_FIX = 34
-
-    @property
-    def source(self) -> Pipe:
-        """The pipe that sets."""
-        return Pipe[self.name.split("_")[0]]
-
-    @property
-    def target(self) -> Pipe:
-        """The pipe that waits."""
-        return Pipe[self.name.split("_")[1]]
 
 
 SOURCE_PIPE = {int(event): int(event.source) for event in HardEvent}
@@ -114,6 +64,11 @@ def flag_name(event: int, number: int) -> str:
     return f"flag {name} id {number}" if number < USER_FLAGS else f"flag {name} of a queue buffer"
 
 
+Subject = tuple[str | int, ...]
+"""What is waited for, for programs: ("flag", event, id), ("cross", number, mode), ("sync_all",), ("ib_wait", block,
+event), ("poll", address); empty where there is no more to say than the words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """What a core is waiting for, for the deadlock report."""
@@ -122,6 +77,7 @@ class Wait:
     pipe: int
     what: str  # for people: "flag MTE2_V id 0", "cross-core flag 3 (mode 2)", "SyncAll"
     site: int
+    subject: Subject = field(default=(), compare=False)
 
 
 class Stuck(RuntimeError):
@@ -185,6 +141,10 @@ class Item(Protocol):
     def what(self) -> str:
         """What it waits for; empty when it waits for nothing but its turn."""
 
+    @property
+    def subject(self) -> Subject:
+        """The same for programs."""
+
 
 @dataclass(slots=True)
 class FlagWait:
@@ -211,6 +171,11 @@ class FlagWait:
         """The flag."""
         return flag_name(self.event, self.number)
 
+    @property
+    def subject(self) -> Subject:
+        """The flag."""
+        return ("flag", self.event, self.number)
+
 
 @dataclass(slots=True)
 class FlagSet:
@@ -223,6 +188,7 @@ class FlagSet:
     operands: tuple[int, int, int]
     origin: int
     what: str = ""
+    subject: Subject = ()
 
     def ready(self, core: Core) -> bool:
         """Always: it never blocks."""
@@ -246,6 +212,7 @@ class Deferred:
     attributes: dict[str, Any]
     registers: Registers
     what: str = ""
+    subject: Subject = ()
 
     def ready(self, core: Core) -> bool:
         """Always, once it is at the head of its pipe."""
@@ -283,7 +250,8 @@ class StalledPipes(dict[int, "deque[Item]"]):
 
     def waits(self, core: int) -> list[Wait]:
         """What each stalled pipe of core number `core` waits for."""
-        return [Wait(core, pipe, queue[0].what, queue[0].site) for pipe, queue in self.items()]
+        heads = ((pipe, queue[0]) for pipe, queue in self.items())
+        return [Wait(core, pipe, head.what, head.site, head.subject) for pipe, head in heads]
 
 
 def put_off(core: Core, pipe: int, item: Item) -> None:
@@ -382,7 +350,7 @@ def await_flag(
             item.run(core)
             return
         if target == S:
-            raise Stuck([Wait(core.index, S, item.what, site), *core.stalled.waits(core.index)])
+            raise Stuck([Wait(core.index, S, item.what, site, item.subject), *core.stalled.waits(core.index)])
     put_off(core, target, item)
 
 

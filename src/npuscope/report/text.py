@@ -25,7 +25,8 @@ def text_bytes(result: Result) -> bytes:
 
 def finding_text(finding: Finding) -> str:
     """One finding, several lines, no newline at the end."""
-    head = f"{finding.severity.word}: {title(finding.kind)} in {finding.kernel}{_cores(finding)}"
+    where = f"in {finding.kernel}{_cores(finding)}" if finding.kernel else "on the host"
+    head = f"{finding.severity.word}: {title(finding.kind)} {where}"
     lines = [f"{head}: {finding.summary}  [{finding.kind}]"]
     if finding.access is not None:
         lines.extend(_access(finding, finding.access))
@@ -90,5 +91,7 @@ def _occurrence(finding: Finding) -> str:
         named = ", ".join(finding.cores[:MAX_CORES])
         more = f" and {len(finding.cores) - MAX_CORES} more" if len(finding.cores) > MAX_CORES else ""
         cores = f" on {named}{more}"
+    if not finding.kernel:
+        return f"{times}."
     line = f", {_place(finding.launch_frame)}" if finding.launch_frame is not None else ""
     return f"{times}{cores}. Launch {finding.launched}{line}." if finding.launched else f"{times}{cores}."

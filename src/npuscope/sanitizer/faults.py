@@ -8,7 +8,7 @@ from typing import Any
 
 from npuscope.sanitizer.findings import Finding, Severity, launched
 from npuscope.trace.recorder import Batch
-from npuscope.trace.schema import Fault, Pipe
+from npuscope.trace.schema import Fault
 
 Facts = Mapping[str, Any]
 
@@ -89,31 +89,12 @@ FORMS: dict[str, Form] = {
         f"the device has {facts['available']}",
         "Use fewer queues or fewer buffers per queue.",
     ),
-    "event_ids_exhausted": Form(
-        "queue-limit", Severity.ERROR,
-        lambda facts: f"all {facts['limit']} event ids of {facts['event']} are taken",
-        "Release event ids that are not needed any more.",
-    ),
-    "event_id_not_allocated": Form(
-        "queue-state", Severity.ERROR,
-        lambda facts: f"event id {facts['id']} of {facts['event']} is released but was not allocated",
-        "Release each id once, after alloc_event_id.",
-    ),
-    "bad_event": Form(
-        "bad-event", Severity.ERROR,
-        lambda facts: f"{facts['event']} names one pipe twice: a flag from a pipe to itself never arrives",
-        "Use pipe_barrier to order a pipe with itself.",
-    ),
     "trap": Form("trap", Severity.ERROR, lambda facts: "the kernel called trap and ends here", ""),
     "launch_too_large": Form(
         "launch-too-large", Severity.ERROR,
         lambda facts: f"the grid has {facts['blocks']} blocks, a launch takes at most {facts['limit']}; "
         "the kernel was not run",
         "Let each block do more work in a loop.",
-    ),
-    "deadlock": Form(
-        "deadlock", Severity.ERROR, lambda facts: "no core can go on and the kernel never ends",
-        "Give each wait a set that comes before it on every path.",
     ),
     "copy_truncated": Form(
         "copy-truncated", Severity.WARNING,
@@ -127,35 +108,35 @@ FORMS: dict[str, Form] = {
         "Keep the operand within what the instruction takes.",
     ),
 }
-"""Faults that the memory check reports. What is said of flags that are set twice or left set, and of the data cache
-(flag_set_twice, flag_left_set, cross_core_overflow, cross_core_left_set, stale_read, lost_write), belongs to the checks
-of synchronisation and cache maintenance."""
+"""Faults that the memory check reports; those of synchronisation are in sync_faults. What is said of the data cache
+(stale_read, lost_write) is evidence for the check of cache maintenance."""
+
+SYNC_OPERANDS = ("event", "cross-core", "pipe of pipe_barrier", "mode of cross-core", "pipe of cross_core")
+"""How the names of operands begin that belong to the check of synchronisation."""
+
+
+def about_synchronisation(fault: Fault) -> bool:
+    """Whether a fault ``bad_operand`` is about an operand of a synchronisation."""
+    return str(fault.facts.get("what", "")).startswith(SYNC_OPERANDS)
 
 
 def fault_finding(batch: Batch, fault: Fault) -> Finding | None:
     """The finding for a fault, None for one that another check reports."""
     form = FORMS.get(fault.code)
-    if form is None:
+    if form is None or (fault.code == "bad_operand" and about_synchronisation(fault)):
         return None
-    launch = batch.launch
     advice = _capacity_advice(fault.facts) if fault.code == "over_capacity" else form.advice
-    site = batch.sites[fault.site]
+    return form_finding(batch, fault, form, advice)
+
+
+def form_finding(
+    batch: Batch, fault: Fault, form: Form, advice: str = "", notes: tuple[str, ...] = (), site: int = -1
+) -> Finding:
+    """A fault in its form; `site` is the line where it is not the fault's own, `advice` where it is not the form's."""
+    launch = batch.launch
     cores = (launch.cores[fault.core].name,) if 0 <= fault.core < len(launch.cores) else ()
+    frames = batch.sites[fault.site if site < 0 else site].frames
     return Finding(
-        form.kind, form.severity, form.summary(fault.facts), advice, launch.kernel, launch.index, cores,
-        launched=launched(launch), launch_frame=launch.frame, notes=_waits(batch, fault),
-        facts={key: value for key, value in fault.facts.items() if key != "waits"}, frames=site.frames,
+        form.kind, form.severity, form.summary(fault.facts), advice or form.advice, launch.kernel, launch.index, cores,
+        launched=launched(launch), launch_frame=launch.frame, notes=notes, facts=dict(fault.facts), frames=frames,
     )
-
-
-def _waits(batch: Batch, fault: Fault) -> tuple[str, ...]:
-    """Every waiting core of a deadlock with its pipe, what it waits for and its line."""
-    waits: Any = fault.facts.get("waits", ())
-    lines = []
-    for core, pipe, what, number in waits:
-        site = batch.sites[number]
-        where = f"{site.frames[0].file}:{site.frames[0].line}" if site.frames else "?"
-        lines.append(f"{batch.launch.cores[core].name} pipe {Pipe(pipe).name} waits for {what} at {where}")
-    if fault.facts.get("not_started"):
-        lines.append(f"{fault.facts['not_started']} blocks have not started, because these cores are taken")
-    return tuple(lines)

@@ -32,6 +32,8 @@ class LaunchLog:
 
     def take(self, batch: Batch, checked: bool) -> LaunchRecord | None:
         """The launch's record when `batch` is its last, else None."""
+        if batch.closing:
+            return None
         if batch.first == 0:
             self._instructions = 0
         self._instructions += batch.instruction.shape[1]

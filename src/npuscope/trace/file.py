@@ -1,8 +1,8 @@
 """Trace files: a zip of Arrow tables, one pair per batch, and one JSON document with everything else.
 
 Layout: ``trace.json`` (schema version, opcode names, footprints, sites, and per batch its launch, first row, new
-buffers and faults), ``instruction/N.arrow`` and ``access/N.arrow`` (columns as in the schema), ``explicit/N.arrow``
-(starts of explicit footprints as lists). The file appears under its name only when it is complete.
+buffers and faults, and the host's events), ``instruction/N.arrow`` and ``access/N.arrow`` (columns as in the schema),
+``explicit/N.arrow`` (starts of explicit footprints as lists). The file appears under its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -32,6 +32,8 @@ from npuscope.trace.schema import (
     CoreInfo,
     CoreType,
     Fault,
+    HostEvent,
+    HostKind,
     Launch,
     Site,
     SourceFrame,
@@ -75,6 +77,7 @@ class TraceWriter:
                 "launch": _launch_json(batch.launch),
                 "first": batch.first,
                 "last": batch.last,
+                "host": [astuple(event) for event in batch.host],
                 "buffers": [_buffer_json(item) for item in batch.buffers[self._known["buffers"] :]],
                 "faults": [_fault_json(item) for item in batch.faults[self._known["faults"] :]],
             }
@@ -165,8 +168,9 @@ def _batches(archive: zipfile.ZipFile, document: dict[str, Any]) -> Iterator[Bat
         access = _read_table(archive.read(f"access/{number}.arrow"))
         row = ACCESS_COLUMNS.index("footprint")
         access[row] = np.where(access[row] >= 0, footprints[np.maximum(access[row], 0)], access[row])
+        host = [HostEvent(serial, HostKind(kind), *rest) for serial, kind, *rest in entry["host"]]
         yield Batch(launch, entry["first"], instruction, access, buffers, explicit, tables[entry["sites"]], faults,
-                    entry["last"])
+                    entry["last"], host)
 
 
 def _table(names: tuple[str, ...], columns: np.ndarray) -> bytes:
@@ -231,12 +235,13 @@ def _launch(plain: dict[str, Any]) -> Launch:
 
 def _buffer_json(buffer: Buffer) -> list[Any]:
     return [int(buffer.space), buffer.core, buffer.base, buffer.size, buffer.kind, buffer.name, buffer.dtype,
-            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable]
+            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable, buffer.undefined, buffer.block]
 
 
 def _buffer(plain: list[Any]) -> Buffer:
-    space, core, base, size, kind, name, dtype, shape, *rest = plain
-    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), *rest)
+    space, core, base, size, kind, name, dtype, shape, site, generation, writeable, undefined, block = plain
+    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), site, generation, writeable,
+                  tuple((start, end) for start, end in undefined), block)
 
 
 def _fault_json(fault: Fault) -> dict[str, Any]:

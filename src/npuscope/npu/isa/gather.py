@@ -6,7 +6,7 @@ import numpy as np
 
 from npuscope.npu.core import Core, opcode
 from npuscope.npu.isa.lanes import Run, begin, lane_layout, limited_repeat, runs
-from npuscope.npu.isa.vector import Extent, V
+from npuscope.npu.isa.vector import Extent, V, mask_columns
 from npuscope.npu.layout import (
     BLOCK,
     BLOCKS_PER_REPEAT,
@@ -137,7 +137,9 @@ def gather_mask(
     if count is not None and core.chip.arch not in COUNTS_IN_ALL:
         each = count
     extent = Extent(count=count) if count is not None and core.chip.arch in COUNTS_IN_ALL else Extent(repeat)
-    core.begin(site, V, VREDUCEV2, repeat, work=extent.count if extent.count >= 0 else repeat * each)
+    mask = Extent() if count is None else Extent(count=count)
+    work = extent.count if extent.count >= 0 else repeat * each
+    core.begin(site, V, VREDUCEV2, repeat, *mask_columns(mask), work=work)
     if isinstance(pattern, int) and pattern not in PATTERNS:
         core.fault("bad_operand", what="the pattern of GatherMask", value=pattern, limit="1 to 7")
         return 0
