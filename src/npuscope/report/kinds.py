@@ -42,6 +42,8 @@ KINDS: dict[str, Kind] = {
     "unpaired-flag": Kind("unpaired flag", "A flag is set and never waited for."),
     "redundant-flag": Kind("redundant flag", "Two identical flag operations follow each other with nothing between."),
     "flag-set-twice": Kind("flag set twice", "A flag is set again before anything waited for it."),
+    "reserved-event-id": Kind("reserved event id", "A flag uses an id that automatic sync takes for itself."),
+    "cross-core-mode": Kind("mixed cross-core modes", "One cross-core flag is set in two modes at a time."),
     "bad-event": Kind("bad event", "A flag that the device does not have, such as one from a pipe to itself."),
     "cross-core-left-set": Kind("cross-core flag left set", "A cross-core flag is still raised when the kernel ends."),
     "cross-core-overflow": Kind("cross-core flag overflow", "A cross-core flag is set more often than it can count."),
