@@ -117,11 +117,13 @@ def _is_stub(batch: Batch, site: int, origin: int) -> bool:
 
 
 class Order:
-    """`done[row]` has bit e set when row e is done before `row` starts. `extra` are pairs to order besides."""
+    """`done[row]` has bit e set when row e is done before `row` starts. `extra` are pairs to
+    order besides, each by a flag after the earlier row that the later one waits for."""
 
     def __init__(self, rows: Sequence[Row], batch: Batch, extra: Iterable[tuple[int, int]] = ()) -> None:
         self.cores = batch.launch.cores
         self.done: list[int] = []
+        self._through: list[int] = []  # what a flag set right after a row would cover of its pipe
         self._on_pipe: dict[tuple[int, Pipe], int] = defaultdict(int)  # rows issued to a pipe so far, as bits
         self._start: dict[tuple[int, Pipe], int] = defaultdict(int)  # done when anything more on the pipe starts
         self._issue: dict[int, int] = defaultdict(int)  # done when the scalar unit issues the next row
@@ -147,16 +149,16 @@ class Order:
         lane = (row.core, row.pipe)
         start = self._issue[row.core] | self._start[lane]
         for earlier in self._extra[row.number]:
-            start |= 1 << earlier | self.done[earlier]
-        if row.pipe == S:
-            start |= self._on_pipe[lane]
+            start |= self._through[earlier] | self.done[earlier]
         start |= self._by_unit_flag(row)
         start |= getattr(self, f"_{row.name}", self._nothing)(row, start)
-        self.done.append(start)
         self._start[lane] = start
         if row.pipe in (S, ALL):
             self._issue[row.core] |= start
+        # Scalar accesses keep their order, but run behind the scalar unit, which issues and waits (sanitizer.md 3.8.1).
+        self.done.append(start | self._on_pipe[lane] if row.pipe == S else start)
         self._on_pipe[lane] |= 1 << row.number
+        self._through.append(self._on_pipe[lane])
 
     def _nothing(self, row: Row, start: int) -> int:
         return 0

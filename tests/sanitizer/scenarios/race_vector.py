@@ -223,6 +223,44 @@ asc.data_copy(z_gm, b, 256)
         (Expect("relies-on-auto-sync", "b", "UB", "pipe_barrier(V)", ("V", "V"), "advisory", cores=CORES),),
     ),
     Scenario(
+        "R07-in-place",
+        kernel(
+            """
+asc.data_copy(a, x_gm, 256)
+sync(MTE2_V, 0)
+asc.adds(b, a, 1.0, count=256)  # earlier
+#+ barrier(V)
+asc.adds(a, a, 2.0, count=256)  # later
+sync(V_MTE3, 0)
+asc.data_copy(z_gm, b, 256)
+""",
+            PLUS_ONE,
+            auto=False,
+        ),
+        (Expect("race-war", "a", "UB", "pipe_barrier(V)", ("V", "V"), cores=CORES),),
+    ),
+    Scenario(
+        "R-auto-chain",
+        kernel(
+            """
+asc.data_copy(a, x_gm, 256)
+sync(MTE2_MTE3, 0)
+asc.data_copy(z_gm, a, 256)  # store
+sync(MTE3_MTE2, 0)
+asc.data_copy(b, x_gm, 256)  # load
+#+ sync(MTE2_S, 0)
+b.set_value(0, 5.0)  # scalar
+#+ sync(S_V, 0)
+asc.duplicate(a, 2.0, 256)  # fill
+""",
+            "assert (z == x).all()",
+        ),
+        (
+            Expect("relies-on-auto-sync", "b", "UB", "MTE2_S", ("S", "MTE2"), "advisory", "scalar", "load", CORES),
+            Expect("relies-on-auto-sync", "a", "UB", "MTE3_V", ("V", "MTE3"), "advisory", "fill", "store", CORES, optional=True),
+        ),
+    ),
+    Scenario(
         "R09",
         kernel(
             """
