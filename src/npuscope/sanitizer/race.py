@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from npuscope.sanitizer.access import AccessView, width_of
 from npuscope.sanitizer.findings import Finding, Severity
 from npuscope.sanitizer.hazards import Found, HazardCheck
@@ -35,9 +37,10 @@ class RaceCheck(HazardCheck):
         if found.compiler:
             kind, severity = RELIES, Severity.ADVISORY
         owner = later.buffer
+        first, size = common(later, earlier)
         finding = later.finding(
             kind, severity, f"{hazard}: {_summary(later, earlier)}", _advice(later, earlier, found.compiler),
-            size=found.high - found.low, element=(found.low - owner.base) // width_of(owner),
+            size=size, element=(first - owner.base) // width_of(owner),
             notes=_notes(later, earlier),
         )
         names = [later.batch.launch.cores[view.core].name for view in (later, earlier)]
@@ -82,28 +85,50 @@ def _line(view: AccessView) -> str:
 
 
 def _advice(later: AccessView, earlier: AccessView, compiler: bool) -> str:
-    first, second = _line(earlier), _line(later)
+    between = _between(later, earlier)
     if compiler:
         return (
             "The device compiler's auto-sync orders this pair. "
-            f"Without it, {_order(later, earlier)} between {first} and {second} is needed."
+            f"Without it, {_order(later, earlier)} {between} is needed."
         )
     if later.core != earlier.core:
-        pipe = earlier.pipe.name
+        first, second = _line(earlier), _line(later)
+        if first == second:
+            return (
+                "Nothing orders the two cores. Give each core a part of its own, or let them add to it atomically "
+                "(set_atomic_add)."
+            )
         return (
-            f"Nothing orders the two cores. Use sync_all between {first} and {second}, "
-            f"or set a cross-core flag on pipe {pipe} after {first} and wait for it before {second}."
+            f"Nothing orders the two cores. Use sync_all {between}, "
+            f"or set a cross-core flag on pipe {earlier.pipe.name} after {first} and wait for it before {second}."
         )
     if later.pipe is earlier.pipe:
-        return f"Instructions of one pipe overlap. Put pipe_barrier({later.pipe.name}) between {first} and {second}."
+        return f"Instructions of one pipe overlap. Put pipe_barrier({later.pipe.name}) {between}."
     if later.pipe is Pipe.S or earlier.pipe is Pipe.S:
         kind = later.batch.launch.cores[later.core].type
         if kind is CoreType.AIC:
-            return f"Put pipe_barrier(ALL) between {first} and {second}."
-    text = f"Set HardEvent.{_edge(later, earlier)} after {first} and wait for it before {second}"
+            return f"Put pipe_barrier(ALL) {between}."
+    text = f"Set HardEvent.{_edge(later, earlier)} after {_line(earlier)} and wait for it before {_line(later)}"
     if _comes_round(later, earlier):
         return text + " in the next turn of the loop: the buffer is used again before its last user is done."
     return text + "."
+
+
+def _between(later: AccessView, earlier: AccessView) -> str:
+    first, second = _line(earlier), _line(later)
+    if first == second:
+        return f"before {second} in the next turn of the loop"
+    return f"between {first} and {second}"
+
+
+def common(later: AccessView, earlier: AccessView) -> tuple[int, int]:
+    """(first, number) of the bytes that both accesses touch."""
+    both = np.intersect1d(_touched(later), _touched(earlier))
+    return (int(both[0]), both.size) if both.size else (later.address, 0)
+
+
+def _touched(view: AccessView) -> np.ndarray:
+    return view.address + view.footprint.offsets()
 
 
 def _order(later: AccessView, earlier: AccessView) -> str:

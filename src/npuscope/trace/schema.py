@@ -72,6 +72,7 @@ class Role(IntEnum):
     READ = 0
     WRITE = 1
     ATOMIC = 2
+    SPOIL = 3  # a write whose bytes the device leaves undefined
 
 
 class Origin(IntEnum):

@@ -12,7 +12,21 @@ import numpy as np
 from numba import njit
 
 from npuscope.sanitizer.order.events import S
-from npuscope.sanitizer.order.state import COUNT, FOREIGN, FOREIGN_ROWS, INDEXED, MESSAGES, SEEN, VERSION
+from npuscope.sanitizer.order.state import (
+    BEFORE,
+    COUNT,
+    FOREIGN,
+    FOREIGN_ROWS,
+    HISTORY,
+    INDEXED,
+    KNEW,
+    KNEW_FOREIGN,
+    LEARNT,
+    MESSAGES,
+    SEEN,
+    SINCE,
+    VERSION,
+)
 from npuscope.sanitizer.order.table import KEY, VALUE, find
 
 PIPES = 7
@@ -55,6 +69,46 @@ def issue(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int, p
 
 
 @njit(cache=True)
+def scalar_learnt(clock: np.ndarray, history: np.ndarray, used: np.ndarray, core: int) -> None:
+    """The scalar pipe has come to know something: pipes take it over with the next instruction that it gives them, and
+    other cores with a flag that it stores in memory after this (see `take_over`)."""
+    clock[core, S, VERSION] += 1
+    if history.shape[0] == 1:
+        return
+    row = used[HISTORY]
+    used[HISTORY] = row + 1
+    history[row, BEFORE] = clock[core, S, LEARNT]
+    history[row, SINCE] = clock[core, S, COUNT]
+    for other in range(PIPES):
+        history[row, KNEW + other] = clock[core, S, other]
+    history[row, KNEW_FOREIGN] = clock[core, S, FOREIGN]
+    clock[core, S, LEARNT] = row
+
+
+@njit(cache=True)
+def take_over(
+    clock: np.ndarray, foreign: np.ndarray, history: np.ndarray, used: np.ndarray, core: int, agent: int, then: int
+) -> None:
+    """The scalar pipe of `core` has seen what the scalar pipe `agent` of another core stored at clock `then`: it knows
+    what that knew when it stored it."""
+    sender = agent // PIPES
+    row = clock[sender, S, LEARNT]
+    while row > 0 and history[row, SINCE] >= then:
+        row = history[row, BEFORE]
+    fresh = used[FOREIGN_ROWS]
+    used[FOREIGN_ROWS] = fresh + 1
+    known = history[row, KNEW_FOREIGN]
+    for other in range(foreign.shape[1]):
+        foreign[fresh, other] = foreign[known, other]
+    for other in range(PIPES):
+        foreign[fresh, sender * PIPES + other] = max(
+            foreign[fresh, sender * PIPES + other], history[row, KNEW + other]
+        )
+    foreign[fresh, agent] = then
+    learn(clock, foreign, history, used, core, S, fresh)
+
+
+@njit(cache=True)
 def message(messages: np.ndarray, index: np.ndarray, used: np.ndarray, key: int) -> int:
     """The row of the message called `key`, one that knows nothing if there was none."""
     slot = find(index, key)
@@ -80,18 +134,19 @@ def set_flag(clock: np.ndarray, messages: np.ndarray, told: int, core: int, pipe
 
 @njit(cache=True)
 def wait_flag(
-    clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, messages: np.ndarray, told: int, core: int, pipe: int
+    clock: np.ndarray, foreign: np.ndarray, history: np.ndarray, used: np.ndarray, messages: np.ndarray, told: int,
+    core: int, pipe: int,
 ) -> None:
     """`pipe` has seen the flag that is message number `told`."""
     for other in range(PIPES):
         clock[core, pipe, other] = max(clock[core, pipe, other], messages[told, other])
     clock[core, pipe, FOREIGN] = joined(foreign, used, clock[core, pipe, FOREIGN], messages[told, PIPES])
     if pipe == S:
-        clock[core, S, VERSION] += 1
+        scalar_learnt(clock, history, used, core)
 
 
 @njit(cache=True)
-def drain(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int) -> None:
+def drain(clock: np.ndarray, foreign: np.ndarray, history: np.ndarray, used: np.ndarray, core: int) -> None:
     """The scalar unit has waited for all pipes of its core."""
     row = clock[core, S, FOREIGN]
     for pipe in range(PIPES):
@@ -100,7 +155,7 @@ def drain(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int) -
         clock[core, S, pipe] = max(clock[core, S, pipe], clock[core, pipe, COUNT])
         row = joined(foreign, used, row, clock[core, pipe, FOREIGN])
     clock[core, S, FOREIGN] = row
-    clock[core, S, VERSION] += 1
+    scalar_learnt(clock, history, used, core)
 
 
 @njit(cache=True)
@@ -119,14 +174,16 @@ def snapshot(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int
 
 
 @njit(cache=True)
-def learn(clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, core: int, pipe: int, row: int) -> None:
+def learn(
+    clock: np.ndarray, foreign: np.ndarray, history: np.ndarray, used: np.ndarray, core: int, pipe: int, row: int
+) -> None:
     """`pipe` comes to know what a foreign row knows, of its own core too."""
     for other in range(PIPES):
         told = np.int64(foreign[row, core * PIPES + other])
         clock[core, pipe, other] = max(clock[core, pipe, other], told)
     clock[core, pipe, FOREIGN] = joined(foreign, used, clock[core, pipe, FOREIGN], row)
     if pipe == S:
-        clock[core, S, VERSION] += 1
+        scalar_learnt(clock, history, used, core)
 
 
 @njit(cache=True)

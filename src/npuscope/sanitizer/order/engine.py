@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npuscope.sanitizer.order.events import CROSSING, PIPES, SLOT_OF_PIPE, OpcodeTable
+from npuscope.sanitizer.order.events import CROSSING, PIPES, SLOT_OF_PIPE, Action, OpcodeTable
 from npuscope.sanitizer.order.runs import Runs, explicit_runs
 from npuscope.sanitizer.order.shadow import NOW, compact, set_undefined
 from npuscope.sanitizer.order.state import (
@@ -17,7 +17,9 @@ from npuscope.sanitizer.order.state import (
     FOREIGN,
     FOREIGN_ROWS,
     FOUND,
+    HISTORY,
     INDEXED,
+    KNEW_FOREIGN,
     MARKS,
     MESSAGES,
     NEVER_WRITTEN,
@@ -142,10 +144,16 @@ class Hazards:
             self._known_buffers += len(fresh)
             self._add_buffers(fresh)
         self._add_cores(batch)
-        if self._follow and self.state is not None and self.state.foreign.shape[0] == 1:
-            actions = self._opcodes.table[0, np.unique(batch.column("opcode"))]
-            if np.isin(actions, [int(action) for action in CROSSING]).any():
-                self._follow_cores(batch)
+        alone = self.state is not None and self.state.foreign.shape[0] == 1
+        if self._follow and alone and self._crosses(batch):
+            self._follow_cores(batch)
+
+    def _crosses(self, batch: Batch) -> bool:
+        """Whether a core may learn of another one in this batch."""
+        actions = self._opcodes.table[0, batch.column("opcode")]
+        crossing = np.isin(actions, [int(action) for action in CROSSING])
+        crossing &= (actions != Action.POLL) | (batch.column("a") != 0)
+        return len(batch.launch.cores) > 1 and bool(crossing.any())
 
     def _follow_cores(self, batch: Batch) -> None:
         assert self.state is not None
@@ -255,11 +263,13 @@ class Hazards:
             changes["segments"] = doubled(state.segments)
         if used[MESSAGES] + 4 > state.messages.shape[0]:
             changes["messages"] = doubled(state.messages)
+        if state.history.shape[0] > 1 and used[HISTORY] + 300 > state.history.shape[0]:
+            changes["history"] = doubled(state.history)
         if used[INDEXED] * 2 + 2048 > state.keys.shape[0]:
             changes["keys"] = np.zeros((state.keys.shape[0] * 4, 2), np.int64)
             rehash(state.keys, changes["keys"])
         self.state = state = state._replace(**changes)
-        if state.foreign.shape[0] > 1 and used[FOREIGN_ROWS] + 24 > state.foreign.shape[0]:
+        if state.foreign.shape[0] > 1 and used[FOREIGN_ROWS] + 300 > state.foreign.shape[0]:
             self._compact_foreign()
 
     def _compact_foreign(self) -> None:
@@ -267,7 +277,8 @@ class Hazards:
         assert self.state is not None
         state, used = self.state, self.state.used
         agents, messages = state.clock[:, :, FOREIGN], state.messages[: used[MESSAGES], len(PIPES)]
-        alive = np.unique(np.concatenate([[0], agents.reshape(-1), messages]))
+        history = state.history[: used[HISTORY], KNEW_FOREIGN]
+        alive = np.unique(np.concatenate([[0], agents.reshape(-1), messages, history]))
         rows = state.foreign[alive]
         room = state.foreign.shape[0]
         while alive.size * 2 > room:
@@ -276,5 +287,6 @@ class Hazards:
         table[: alive.size] = rows
         agents[...] = np.searchsorted(alive, agents)
         messages[...] = np.searchsorted(alive, messages)
+        history[...] = np.searchsorted(alive, history)
         used[FOREIGN_ROWS] = alive.size
         self.state = state._replace(foreign=table)

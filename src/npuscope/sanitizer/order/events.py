@@ -46,6 +46,7 @@ class Action(IntEnum):
     KERNEL_END = 14
     MULTIPLY = 15
     FIXPIPE = 16
+    POLL = 17  # a scalar load; a of its row says whether a loop asks for it again and again
 
 
 _ACTIONS = {
@@ -67,6 +68,7 @@ _ACTIONS = {
     "mmad": Action.MULTIPLY,
     "mmad_sparse": Action.MULTIPLY,
     "fixpipe": Action.FIXPIPE,
+    "scalar_load": Action.POLL,
 }
 
 
@@ -94,7 +96,7 @@ _SIGNALS = {
 }
 _DRAINS = frozenset({Action.EXCHANGE, Action.PASS_ON, Action.TAKE_OVER})
 """Actions before which the scalar unit waits for all pipes."""
-CROSSING = frozenset({*_SIGNALS, Action.POST})
+CROSSING = frozenset({*_SIGNALS, Action.POST, Action.POLL})
 """Actions that let one core know of another."""
 
 
@@ -110,6 +112,7 @@ class Use(IntEnum):
 
 _LANES = frozenset(
     {
+        "copy_gm_to_ub",
         "vabs", "vabssub", "vadd", "vadddeqrelu", "vaddrelu", "vaddreluconv", "vadds", "vand", "vaxpy", "axpy",
         "vcmp", "vcmpv", "vcmpvs", "vconv", "vconv_deq", "vcopy", "vdiv", "vexp", "vexpsub", "vln", "vlrelu",
         "vmadd", "vmaddrelu", "vmax", "vmaxs", "vmin", "vmins", "vmla", "vmul", "vmulconv", "vmuls", "vneg",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from npuscope.sanitizer.order.clocks import PIPES
+from npuscope.sanitizer.order.clocks import PIPES, take_over
 from npuscope.sanitizer.order.events import MTE2, MTE3, S, V
 from npuscope.sanitizer.order.state import (
     AGENT,
@@ -56,8 +56,9 @@ from npuscope.sanitizer.order.table import KEY, VALUE, find, mixed
 
 NOBODY: Any = np.int64(-1)
 """No segment and no mark; typed as variables are, a literal would have functions compiled once more for it."""
-READ, WRITE, ATOMIC, UNIT = 0, 1, 2, 4
-"""Roles, and what is added to a role for an instruction that works under a unit flag."""
+READ, WRITE, ATOMIC, UNIT, POLL = 0, 1, 2, 4, 8
+"""Roles, and what is added to a role: UNIT for an instruction that works under a unit flag, POLL for a scalar load that
+a loop makes until it sees what another core's scalar unit stores."""
 WINDOW = 16
 """Instructions of one pipe that may overlap (sanitizer.md 3.8.3): an earlier one is done."""
 CROWD = 256
@@ -150,8 +151,8 @@ def cut(
 @njit(cache=True)
 def visit(
     pages: np.ndarray, segments: np.ndarray, marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray,
-    found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray, undefined: np.ndarray, page: int,
-    low: int, high: int, before: int,
+    history: np.ndarray, found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray,
+    undefined: np.ndarray, page: int, low: int, high: int, before: int,
 ) -> int:
     """The access `now` touches `low` to `high` of a page: report what it races with, leave its mark, and add what it
     reads of bytes never written to `undefined` (bytes, first of them, value). Returns the last segment touched."""
@@ -172,7 +173,9 @@ def visit(
                 if role == WRITE:
                     now[MEMO_OUT] = overwritten(segments, marks, clock, foreign, found, index, used, now, segment)
                 else:
-                    now[MEMO_OUT] = touched(segments, marks, clock, foreign, found, index, used, now, segment)
+                    now[MEMO_OUT] = touched(
+                        segments, marks, clock, foreign, history, found, index, used, now, segment
+                    )
                 now[MEMO_IN] = head
             segments[segment, MARK] = now[MEMO_OUT]
         following = segments[segment, NEXT]
@@ -262,6 +265,7 @@ def overwritten(
     while mark >= 0:
         if (
             not ordered(marks, clock, foreign, now, mark)
+            and not (marks[mark, ROLE] & POLL and now[PIPE] == S)
             and not race(segments, marks, clock, found, index, used, now, segment, mark)
             and marks[mark, AGENT] != now[OWN + AGENT]
         ):
@@ -276,8 +280,8 @@ def overwritten(
 
 @njit(cache=True)
 def touched(
-    segments: np.ndarray, marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray, found: np.ndarray,
-    index: np.ndarray, used: np.ndarray, now: np.ndarray, segment: int,
+    segments: np.ndarray, marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray, history: np.ndarray,
+    found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray, segment: int,
 ) -> int:
     """What a read or an atomic write leaves of a segment's marks: itself in front; of its role, those dropped that come
     before it."""
@@ -290,7 +294,11 @@ def touched(
         theirs = marks[mark, ROLE] & 3
         done = ordered(marks, clock, foreign, now, mark)
         if not done and (theirs != role or (role == ATOMIC and (now[PIPE] == S or marks[mark, AGENT] % PIPES == S))):
-            done = race(segments, marks, clock, found, index, used, now, segment, mark)
+            if now[OWN + ROLE] & POLL and marks[mark, AGENT] % PIPES == S and foreign.shape[0] > 1:
+                take_over(clock, foreign, history, used, now[CORE], marks[mark, AGENT], marks[mark, CLOCK])
+                done = True
+            else:
+                done = race(segments, marks, clock, found, index, used, now, segment, mark)
         if theirs == role and (done or marks[mark, AGENT] == agent):
             dropped = mark
         length += 1

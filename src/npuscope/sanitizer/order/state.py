@@ -6,15 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-SEGMENT_FREE, SEGMENTS_FREE, SEGMENTS, MARKS, FOREIGN_ROWS, MESSAGES, FOUND, INDEXED, SCRATCH, CROWDED = range(10)
+(SEGMENT_FREE, SEGMENTS_FREE, SEGMENTS, MARKS, FOREIGN_ROWS, MESSAGES, HISTORY, FOUND, INDEXED, SCRATCH,
+ CROWDED) = range(11)
 """Places in `State.used`: head of the list of free segments (-1: none), how many are in it, and how many rows of each
 table are in use; `CROWDED` counts what was not kept because a table was full."""
 
-COUNT, SEEN, FOREIGN, VERSION, AUTO = range(7, 12)
+COUNT, SEEN, FOREIGN, VERSION, AUTO, LEARNT = range(7, 13)
 """Columns of `State.clock` after an agent's seven entries of what it knows of its own core: its rows so far, which are
 its clock; the version of the scalar pipe that it took over last; the row of `State.foreign` with what it knows of other
 cores. Of the scalar pipe only: a number that grows when it learns something; whether the device compiler adds flags on
-this core."""
+this core; the row of `State.history` with what it learnt last, 0 for nothing."""
+
+BEFORE, SINCE, KNEW, KNEW_FOREIGN = 0, 1, 2, 9
+"""Columns of `State.history`: the row before of the same core, the clock of the scalar pipe when it learnt something,
+what it knew of its core from then on (7 columns), and the row of `State.foreign`."""
+
 
 HEAD, UNTOUCHED = range(2)
 """Columns of `State.pages`: first segment (-1 none), and what is known of bytes that no segment holds."""
@@ -26,8 +32,8 @@ DEFINED, NEVER_WRITTEN, FROM_ORIGIN = range(3)
 row (value - FROM_ORIGIN) of `State.found`."""
 
 CLOCK, AGENT, ROLE, OLDER, DETAIL = range(5)
-"""Columns of `State.marks`: clock and number of the agent, role (plus UNIT where the instruction works under a unit
-flag), the next older mark (-1 none), and from DETAIL on what a report says of the access."""
+"""Columns of `State.marks`: clock and number of the agent, role (plus UNIT or POLL, see `shadow`), the next older mark
+(-1 none), and from DETAIL on what a report says of the access."""
 SITE, OPCODE, ADDRESS, FOOTPRINT, BUFFER, ROW = range(6)
 DETAILS = 6
 """A detail's columns."""
@@ -51,9 +57,10 @@ ROOM = 1 << 17
 class State(NamedTuple):
     """All tables of a launch, int64 unless said otherwise."""
 
-    clock: np.ndarray  # (cores, 7, 12)
+    clock: np.ndarray  # (cores, 7, 13)
     foreign: np.ndarray  # (rows, agents) int32; row 0 knows nothing
     messages: np.ndarray  # (messages, 8): what the sender knew of its core, row of `foreign`
+    history: np.ndarray  # (rows, 10), of launches with several cores; row 0 is none
     keys: np.ndarray  # hash table: (slots, 2) key and row, of messages and of what was found
     pages: np.ndarray  # (pages, 2)
     core_page: np.ndarray  # (cores + 1, spaces): first page of a core's memory, -1 none; the last row: capacities
@@ -66,15 +73,16 @@ class State(NamedTuple):
 
 def new_state(cores: int, spaces: int) -> State:
     """Empty tables for a launch of `cores` cores. They are large; only what is used takes memory."""
-    used = np.zeros(10, np.int64)
+    used = np.zeros(11, np.int64)
     used[SEGMENT_FREE] = -1
-    used[FOREIGN_ROWS] = 1
+    used[FOREIGN_ROWS] = used[HISTORY] = 1
     core_page = np.full((cores + 1, spaces), -1, np.int64)
     core_page[cores] = 0
     return State(
-        clock=np.zeros((cores, 7, 12), np.int64),
+        clock=np.zeros((cores, 7, 13), np.int64),
         foreign=np.zeros((1, cores * 7), np.int32),
         messages=np.zeros((512, 8), np.int64),
+        history=np.zeros((1 << 10 if cores > 1 else 1, 10), np.int64),
         keys=np.zeros((1 << 16, 2), np.int64),
         pages=np.empty((0, 2), np.int64),
         core_page=core_page,

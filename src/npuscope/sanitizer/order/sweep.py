@@ -19,6 +19,7 @@ from npuscope.sanitizer.order.shadow import (
     OWN,
     OWN_MARK,
     PIPE,
+    POLL,
     UNIT,
     WRITE,
     clear_pages,
@@ -43,12 +44,14 @@ from npuscope.sanitizer.order.state import (
     FROM_ORIGIN,
     HEAD,
     HIGH,
+    HISTORY,
     INDEXED,
     KIND,
     LATER,
     LOW,
     MARKS,
     MESSAGES,
+    NEVER_WRITTEN,
     NEXT,
     OPCODE,
     ORIGIN_ROW,
@@ -71,9 +74,11 @@ from npuscope.sanitizer.order.table import KEY, VALUE, find, mixed
 NONE, SET_FLAG, WAIT_FLAG, BARRIER = int(Action.NONE), int(Action.SET_FLAG), int(Action.WAIT_FLAG), int(Action.BARRIER)
 POST, SYNC_ALL = int(Action.POST), int(Action.SYNC_ALL)
 DATA_BARRIER, KERNEL_END = int(Action.DATA_BARRIER), int(Action.KERNEL_END)
-MULTIPLY, FIXPIPE = int(Action.MULTIPLY), int(Action.FIXPIPE)
+MULTIPLY, FIXPIPE, POLLING = int(Action.MULTIPLY), int(Action.FIXPIPE), int(Action.POLL)
 FINAL, LANES, BLOCKS, NOTHING = int(Use.FINAL), int(Use.LANES), int(Use.BLOCKS), int(Use.NONE)
 
+SPOIL = 3
+"""Role of a write that leaves its bytes undefined."""
 FRAMEWORK = 1
 SOFT_SYNC = 2
 IN_SEQUENCE = 3
@@ -118,15 +123,16 @@ class Tables(NamedTuple):
 
 @njit(cache=True)
 def has_room(
-    used: np.ndarray, foreign: np.ndarray, messages: np.ndarray, index: np.ndarray, segments: np.ndarray,
-    marks: np.ndarray,
+    used: np.ndarray, foreign: np.ndarray, messages: np.ndarray, history: np.ndarray, index: np.ndarray,
+    segments: np.ndarray, marks: np.ndarray,
 ) -> bool:
     """Whether the next row cannot fill a table."""
     return (
         used[MARKS] + ROOM <= marks.shape[0]
         and used[SEGMENTS] - used[SEGMENTS_FREE] + ROOM <= segments.shape[0]
-        and (foreign.shape[0] == 1 or used[FOREIGN_ROWS] + 24 <= foreign.shape[0])
+        and (foreign.shape[0] == 1 or used[FOREIGN_ROWS] + 300 <= foreign.shape[0])
         and used[MESSAGES] + 4 <= messages.shape[0]
+        and (history.shape[0] == 1 or used[HISTORY] + 300 <= history.shape[0])
         and used[INDEXED] * 2 + 2048 <= index.shape[0]
     )
 
@@ -135,7 +141,7 @@ def has_room(
 def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: np.ndarray) -> tuple[int, int]:
     """Go through the rows of a batch from `row` on, whose first access row is `access`. Stops early where a table runs
     out of room; returns where. `ended` notes cores whose kernel is over."""
-    clock, foreign, messages, index = st.clock, st.foreign, st.messages, st.keys
+    clock, foreign, messages, history, index = st.clock, st.foreign, st.messages, st.history, st.keys
     pages, core_page, segments, marks = st.pages, st.core_page, st.segments, st.marks
     found, scratch, used = st.found, st.scratch, st.used
     instruction, table, opcodes, settings = tb.instruction, tb.access, tb.opcodes, tb.settings
@@ -144,7 +150,7 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
     rows = instruction.shape[1]
     accesses = table.shape[1]
     undefined = np.zeros(3, np.int64)
-    while row < rows and has_room(used, foreign, messages, index, segments, marks):
+    while row < rows and has_room(used, foreign, messages, history, index, segments, marks):
         core, opcode = instruction[ROW_CORE, row], instruction[ROW_OPCODE, row]
         pipe = tb.pipes[instruction[ROW_PIPE, row]]
         agent = S if pipe == ALL else pipe
@@ -161,7 +167,8 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
             used[SCRATCH] = 0
             for turn in range(2):  # what it reads before what it writes
                 for at in range(start, access):
-                    if (table[AS, at] == WRITE) != turn:
+                    writes = table[AS, at] == WRITE or table[AS, at] == SPOIL
+                    if writes != turn:
                         continue
                     # -- one access, run by run and page by page
                     undefined[0] = 0
@@ -170,7 +177,7 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
                         continue
                     now[IN_SPACE] = space
                     now[MEMO_OUT] = now[OWN_MARK] = -1
-                    now[OWN + ROLE] = table[AS, at] + (now[OWN + ROLE] & UNIT)
+                    now[OWN + ROLE] = (WRITE if writes else table[AS, at]) + (now[OWN + ROLE] & (UNIT | POLL))
                     now[OWN + DETAIL + ADDRESS] = table[AT, at]
                     now[OWN + DETAIL + FOOTPRINT] = table[SHAPE, at]
                     now[OWN + DETAIL + BUFFER] = table[IN_BUFFER, at]
@@ -192,12 +199,15 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
                             if number != at_page:
                                 at_page, hint = number, NOWHERE
                             hint = visit(
-                                pages, segments, marks, clock, foreign, found, index, used, now, undefined,
+                                pages, segments, marks, clock, foreign, history, found, index, used, now, undefined,
                                 page + number, low, stop, hint,
                             )
+                            if table[AS, at] == SPOIL:
+                                set_undefined(pages, segments, used, page + number, low, stop, NEVER_WRITTEN)
                             low = stop
                     if undefined[0] and settings[UNWRITTEN] and (space == GM or not library or agent != S):
-                        if space == GM or use == FINAL or table[SHAPE, at] < 0:
+                        copied = space != GM or copies_whole(shapes, in_order, table, at, access)
+                        if use == FINAL or table[SHAPE, at] < 0 or library or not copied:
                             report_use(found, index, used, now, undefined)
                         else:
                             consume(
@@ -212,8 +222,8 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
         action = opcodes[ACTION, opcode]
         if action != NONE:
             act(
-                clock, foreign, messages, index, used, core_page, pages, segments, opcodes, instruction, row, core,
-                pipe, ended,
+                clock, foreign, messages, history, index, used, core_page, pages, segments, opcodes, instruction, row,
+                core, pipe, ended,
             )
         row += 1
     return row, access
@@ -237,6 +247,8 @@ def prepare(
     now[OWN + CLOCK] = clock[core, agent, COUNT]
     now[OWN + AGENT] = core * PIPES + agent
     now[OWN + ROLE] = UNIT if (action == MULTIPLY or action == FIXPIPE) and instruction[ROW_D, row] != 0 else 0
+    if action == POLLING and instruction[ROW_A, row] != 0:
+        now[OWN + ROLE] = POLL
     now[OWN + DETAIL + SITE] = instruction[ROW_SITE, row]
     now[OWN + DETAIL + OPCODE] = instruction[ROW_OPCODE, row]
     now[OWN + DETAIL + ROW] = settings[FIRST_ROW] + row
@@ -300,6 +312,16 @@ def consume(
 
 
 @njit(cache=True)
+def copies_whole(shapes: np.ndarray, in_order: np.ndarray, table: np.ndarray, access: int, stop: int) -> bool:
+    """Whether what comes from GM is written as it is: the next write has as many bytes."""
+    for other in range(access + 1, stop):
+        if table[AS, other] == WRITE:
+            size = sequence_length(shapes, in_order, table[SHAPE, access])
+            return size == sequence_length(shapes, in_order, table[SHAPE, other])
+    return False
+
+
+@njit(cache=True)
 def remember(scratch: np.ndarray, used: np.ndarray, turn: int, low: int, high: int, value: int) -> None:
     """One stretch of undefined bytes of access number `turn` of an instruction."""
     number = used[SCRATCH]
@@ -332,7 +354,7 @@ def pass_on(
     for access in range(start, stop):
         if table[AS, access] == WRITE:
             writes += 1
-        else:
+        elif table[AS, access] != SPOIL:
             reads += 1
     grouped = use == LANES and reads >= writes
     write = -1
@@ -426,9 +448,9 @@ def report_use(
 
 @njit(cache=True)
 def act(
-    clock: np.ndarray, foreign: np.ndarray, messages: np.ndarray, index: np.ndarray, used: np.ndarray,
-    core_page: np.ndarray, pages: np.ndarray, segments: np.ndarray, opcodes: np.ndarray, instruction: np.ndarray,
-    row: int, core: int, pipe: int, ended: np.ndarray,
+    clock: np.ndarray, foreign: np.ndarray, messages: np.ndarray, history: np.ndarray, index: np.ndarray,
+    used: np.ndarray, core_page: np.ndarray, pages: np.ndarray, segments: np.ndarray, opcodes: np.ndarray,
+    instruction: np.ndarray, row: int, core: int, pipe: int, ended: np.ndarray,
 ) -> None:
     """What the row orders."""
     opcode = instruction[ROW_OPCODE, row]
@@ -445,7 +467,7 @@ def act(
         if action == SET_FLAG:
             clocks.set_flag(clock, messages, told, core, agent)
         else:
-            clocks.wait_flag(clock, foreign, used, messages, told, core, agent)
+            clocks.wait_flag(clock, foreign, history, used, messages, told, core, agent)
         return
     if action == BARRIER and pipe != ALL:
         clock[core, pipe, pipe] = clock[core, pipe, COUNT]
@@ -460,12 +482,12 @@ def act(
         return
     arrives = action == SYNC_ALL and a == 0
     if opcodes[DRAINS, opcode] or action == BARRIER or arrives or (action == DATA_BARRIER and a != IN_SEQUENCE):
-        clocks.drain(clock, foreign, used, core)
+        clocks.drain(clock, foreign, history, used, core)
     if foreign.shape[0] == 1:
         return  # no core learns of another one
     if action == POST:
         told = clocks.snapshot(clock, foreign, used, core, agent)
-        clocks.learn(clock, foreign, used, instruction[ROW_B, row], S, told)
+        clocks.learn(clock, foreign, history, used, instruction[ROW_B, row], S, told)
         return
     gives, takes = opcodes[GIVES, opcode] != 0, opcodes[TAKES, opcode] != 0
     if action == SYNC_ALL:
@@ -475,6 +497,6 @@ def act(
         key = opcodes[SIGNAL, opcode] | instruction[opcodes[OPERAND, opcode], row]
         told = message(messages, index, used, key)
         if takes:
-            clocks.learn(clock, foreign, used, core, agent, messages[told, PIPES])
+            clocks.learn(clock, foreign, history, used, core, agent, messages[told, PIPES])
         if gives:
             clocks.release(clock, foreign, used, messages, told, core, agent)
