@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from mutations.oracle import Hazard, hazards
+from mutations.definedness import undefined_stores
+from mutations.oracle import Hazard, hazards, rows_of
 from mutations.random_programs import random_program
 from scenarios.model import program
 from scenarios.running import Ran, run_text
@@ -58,3 +59,14 @@ def test_check_and_model_agree(seed: int) -> None:
     pairs = [(one.later.number, key) for key, ones in model.items() for one in ones]
     first = {key for number, key in pairs if number == min(pairs)[0]}
     assert not first or first & {key for key, _ in check}, first
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_undefined_bytes(seed: int) -> None:
+    """The init check reports the stores that the model of definedness names, and no other."""
+    ran = run_text(program(random_program(seed)), checks=("init",))
+    (group,) = launches(ran.batches)
+    sites = group[-1].sites
+    expected = {sites[row.site].frames[0].line for row in undefined_stores(rows_of(group))}
+    found = {one.access.frames[0].line for one in ran.findings if one.access is not None}
+    assert found == expected
