@@ -74,6 +74,11 @@ class Hazard:
     buffer: Buffer
 
 
+def _role(number: int) -> Role:
+    """The role of an access; a write that changes nothing is a write."""
+    return Role.WRITE if number == Role.REWRITE else Role(number)
+
+
 # -- reading the trace -----------------------------------------------------------------------------------------------
 
 
@@ -87,7 +92,7 @@ def rows_of(batches: Sequence[Batch]) -> list[Row]:
             place = (owner.space, -1 if owner.space == Space.GM else cores[number])
             spelled = _spelled(FOOTPRINTS[shape] if shape >= 0 else batch.explicit[-shape - 1], address)
             if spelled:
-                touches[number].append(Touch(Role(role), owner, place, spelled, min(spelled), max(spelled) + 1))
+                touches[number].append(Touch(_role(role), owner, place, spelled, min(spelled), max(spelled) + 1))
     rows = []
     for batch in batches:
         for at, (core, pipe, opcode, site, origin, a, b, c, d, _) in enumerate(batch.instruction.T.tolist()):
