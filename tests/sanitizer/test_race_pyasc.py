@@ -1,6 +1,6 @@
 """The race rows of the scenario catalogue (sanitizer.md 6.3), as pyasc kernels with clean twins.
 
-Not expressible in pyasc on the chips that it compiles for: R08, R23, R26 (A5), R27 (two devices), R28 (SIMT); why is in
+Not expressible in pyasc on the chips that it compiles for: R26 (A5), R27 (two devices), R28 (SIMT); why is in
 the modules of the rows. Each expectation is held against the sanitizer and against an independent model of the order.
 """
 

@@ -35,6 +35,9 @@ KINDS: dict[str, Kind] = {
     "race-raw": Kind("race (read after write)", "Nothing makes a read wait for the write before it."),
     "race-war": Kind("race (write after read)", "Nothing makes a write wait for the read before it."),
     "race-waw": Kind("race (write after write)", "Nothing orders two writes of the same bytes."),
+    "race-same-value": Kind(
+        "race of equal values", "Nothing orders two writes of the same bytes; the later one changes nothing."
+    ),
     "relies-on-auto-sync": Kind("relies on auto-sync", "Only the device compiler's automatic flags order the two."),
     "unpaired-flag": Kind("unpaired flag", "A flag is set and never waited for."),
     "redundant-flag": Kind("redundant flag", "Two identical flag operations follow each other with nothing between."),

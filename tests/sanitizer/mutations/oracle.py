@@ -22,6 +22,8 @@ HARD_EVENTS = ["MTE2_MTE1", "MTE1_MTE2", "MTE1_M", "M_MTE1", "MTE2_V", "V_MTE2",
 AUTO = ({V}, {S, V}, {S, Pipe.MTE2}, {S, Pipe.MTE3})
 """Pipes between which the device compiler adds what is missing on a vector core (hardware.md 3.2, sanitizer.md 3.8.2)."""
 SYNC_SITES = ("sync_all", "ib_set", "ib_wait", "notify_next_block", "wait_pre_block")
+MODE_4 = 64
+"""Mode 4 has counters of its own; an AIC's from 16 on belong to its second AIV."""
 FEW_FRACTALS = 10
 """Mmads into fewer fractals of one result need a barrier between them (hardware.md 3.2)."""
 
@@ -117,11 +119,13 @@ def _is_stub(batch: Batch, site: int, origin: int) -> bool:
 
 
 class Order:
-    """`done[row]` has bit e set when row e is done before `row` starts. `extra` are pairs to order besides."""
+    """`done[row]` has bit e set when row e is done before `row` starts. `extra` are pairs to
+    order besides, each by a flag after the earlier row that the later one waits for."""
 
     def __init__(self, rows: Sequence[Row], batch: Batch, extra: Iterable[tuple[int, int]] = ()) -> None:
         self.cores = batch.launch.cores
         self.done: list[int] = []
+        self._through: list[int] = []  # what a flag set right after a row would cover of its pipe
         self._on_pipe: dict[tuple[int, Pipe], int] = defaultdict(int)  # rows issued to a pipe so far, as bits
         self._start: dict[tuple[int, Pipe], int] = defaultdict(int)  # done when anything more on the pipe starts
         self._issue: dict[int, int] = defaultdict(int)  # done when the scalar unit issues the next row
@@ -147,16 +151,16 @@ class Order:
         lane = (row.core, row.pipe)
         start = self._issue[row.core] | self._start[lane]
         for earlier in self._extra[row.number]:
-            start |= 1 << earlier | self.done[earlier]
-        if row.pipe == S:
-            start |= self._on_pipe[lane]
+            start |= self._through[earlier] | self.done[earlier]
         start |= self._by_unit_flag(row)
         start |= getattr(self, f"_{row.name}", self._nothing)(row, start)
-        self.done.append(start)
         self._start[lane] = start
         if row.pipe in (S, ALL):
             self._issue[row.core] |= start
+        # Scalar accesses keep their order, but run behind the scalar unit, which issues and waits (sanitizer.md 3.8.1).
+        self.done.append(start | self._on_pipe[lane] if row.pipe == S else start)
         self._on_pipe[lane] |= 1 << row.number
+        self._through.append(self._on_pipe[lane])
 
     def _nothing(self, row: Row, start: int) -> int:
         return 0
@@ -218,30 +222,34 @@ class Order:
         info = self.cores[core]
         return info.block if info.type == CoreType.AIC else info.block // share
 
-    def _sides(self, core: int, mode: int) -> tuple[list[int], list[int]]:
-        """Who must set, and whose counter rises then (the table of hardware.md 3.4)."""
+    def _sides(self, core: int, mode: int, number: int) -> tuple[list[int], list[tuple[int, int]]]:
+        """Who must set, and whose counters rise then (the table of hardware.md 3.4)."""
         kind = self.cores[core].type
         alike = [one for one, info in enumerate(self.cores) if info.type == kind]
         aics, aivs = self._group(core)
         if mode == 0:
-            return alike, alike
+            return alike, [(one, number) for one in alike]
         if mode == 1:
-            return aivs, aivs
-        return (aics, aivs) if kind == CoreType.AIC else (aivs, aics)
+            return aivs, [(one, number) for one in aivs]
+        if mode == 2:
+            return (aics, [(one, number) for one in aivs]) if kind == CoreType.AIC else (aivs, [(aics[0], number)])
+        if kind == CoreType.AIC:
+            return [core], [(aivs[number // 16], MODE_4 + number % 16)]
+        return [core], [(aics[0], MODE_4 + number + 16 * aivs.index(core))]
 
     def _cross_core_set(self, row: Row, start: int) -> int:
-        senders, receivers = self._sides(row.core, row.b)
+        senders, receivers = self._sides(row.core, row.b, row.a)
         arrived = self._arrivals[row.b, row.a, *senders]
         here = self._drained(row.core, row.pipe)
         arrived[row.core].append(start | here)
         if senders and all(arrived[one] for one in senders):
             known = self._union(arrived[one].pop(0) for one in senders)
-            for receiver in receivers:
-                self._counters[receiver, row.a].append(known)
+            for receiver, number in receivers:
+                self._counters[receiver, number].append(known)
         return here  # it is a barrier of its own pipe, too (sanitizer.md 3.8.1)
 
     def _cross_core_wait(self, row: Row, start: int) -> int:
-        counter = self._counters[row.core, row.a]
+        counter = self._counters[row.core, row.a + (MODE_4 if row.b == 4 else 0)]
         return counter.pop(0) if counter else 0
 
     def _sync_all(self, row: Row, start: int) -> int:
@@ -299,7 +307,8 @@ def hazards(batches: Sequence[Batch], rows: Sequence[Row] = ()) -> list[Hazard]:
     rows = rows or rows_of(batches)
     plain = Order(rows, batches[-1])
     polls = _polls(rows)
-    conflicts = [one for one in _conflicts(rows) if not _is_flag(one, polls)]
+    serial = {V} if batches[-1].launch.arch == "3510" else set()  # pipes whose instructions wait for each other
+    conflicts = [one for one in _conflicts(rows) if not _is_flag(one, polls) and not _is_serial(one, serial)]
     found = [one for one in conflicts if not plain.before(one.earlier.number, one.later.number)]
     automatic = batches[-1].launch.options.get("auto_sync", "True") == "True"
     added = [one for one in found if automatic and _auto(one, batches[-1])]
@@ -324,6 +333,12 @@ def _is_flag(hazard: Hazard, polls: set[tuple[int, int]]) -> bool:
     """The store and the polling load of a hand-made flag, which are meant to meet."""
     sides = (hazard.earlier, hazard.later)
     return hazard.earlier.pipe == hazard.later.pipe == S and any((row.core, row.site) in polls for row in sides)
+
+
+def _is_serial(hazard: Hazard, pipes: set[Pipe]) -> bool:
+    return hazard.earlier.core == hazard.later.core and hazard.earlier.pipe == hazard.later.pipe and (
+        hazard.later.pipe in pipes
+    )
 
 
 def _auto(hazard: Hazard, batch: Batch) -> bool:

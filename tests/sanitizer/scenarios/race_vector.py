@@ -8,7 +8,9 @@ sync check's rows have it.
 
 from __future__ import annotations
 
-from scenarios.model import Expect, Scenario, pairs
+from dataclasses import replace
+
+from scenarios.model import Expect, Scenario, pair, pairs
 
 HEAD = """
 @asc.jit{options}
@@ -36,7 +38,7 @@ def kernel(body: str, after: str = "", cores: int = 3, auto: bool = True, n: int
 
 PLUS_ONE = "assert (z == x + 1).all()"
 
-ROWS = pairs(
+BROKEN = (
     Scenario(
         "R01",
         kernel(
@@ -221,6 +223,45 @@ asc.data_copy(z_gm, b, 256)
             PLUS_ONE,
         ),
         (Expect("relies-on-auto-sync", "b", "UB", "pipe_barrier(V)", ("V", "V"), "advisory", cores=CORES),),
+    ),
+    Scenario(
+        "R07-in-place",
+        kernel(
+            """
+asc.data_copy(a, x_gm, 256)
+sync(MTE2_V, 0)
+asc.adds(b, a, 1.0, count=256)  # earlier
+#+ barrier(V)
+asc.adds(a, a, 2.0, count=256)  # later
+sync(V_MTE3, 0)
+asc.data_copy(z_gm, b, 256)
+""",
+            PLUS_ONE,
+            auto=False,
+        ),
+        (Expect("race-war", "a", "UB", "pipe_barrier(V)", ("V", "V"), cores=CORES),),
+    ),
+    Scenario(
+        "R-auto-chain",
+        kernel(
+            """
+asc.data_copy(a, x_gm, 256)  # first
+sync(MTE2_MTE3, 0)
+asc.data_copy(z_gm, a, 256)  # store
+sync(MTE3_MTE2, 0)
+asc.data_copy(b, x_gm, 256)  # load
+#+ sync(MTE2_S, 0)
+b.set_value(0, 5.0)  # scalar
+#+ sync(S_V, 0)
+asc.duplicate(a, 2.0, 256)  # fill
+""",
+            "assert (z == x).all()",
+        ),
+        (
+            Expect("relies-on-auto-sync", "b", "UB", "MTE2_S", ("S", "MTE2"), "advisory", "scalar", "load", CORES),
+            Expect("relies-on-auto-sync", "a", "UB", "MTE3_V", ("V", "MTE3"), "advisory", "fill", "store", CORES, optional=True),
+            Expect("relies-on-auto-sync", "a", "UB", "MTE2_V", ("V", "MTE2"), "advisory", "fill", "first", CORES, optional=True),
+        ),
     ),
     Scenario(
         "R09",
@@ -470,3 +511,5 @@ assert (z == x + 1).all()
         (Expect("race-raw", "tile", "UB", "MTE2_V", ("V", "MTE2")),),
     ),
 )
+R07 = next(row for row in BROKEN if row.id == "R07")
+ROWS = (*pairs(*BROKEN), replace(pair(R07)[0], id="R08", expect=(), chip="Ascend950PR"))
