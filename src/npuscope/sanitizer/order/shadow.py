@@ -69,8 +69,8 @@ UNIT_SPACE = 5  # L0C
 
 CORE, PIPE, OVERLAPS, IN_SPACE, MARKING, IN_PLACE, MEMO_IN, MEMO_OUT, OWN_MARK, OWN = range(10)
 """Places in `now`, the access that is being looked at. `OVERLAPS`: earlier instructions of the same pipe may not be
-done; `IN_PLACE`: the same instruction writes what it reads here; `MEMO_*`: the last list of marks that was met and what became of it; `OWN_MARK`: the mark of a write, -1 before
-there is one; from OWN on, the mark that the access leaves."""
+done; `IN_PLACE`: the same instruction writes what it reads here; `MEMO_*`: the last list of marks that was met and what
+became of it; `OWN_MARK`: the mark of a write, -1 before there is one; from OWN on, the mark that the access leaves."""
 NOW = OWN + DETAIL + DETAILS
 
 
