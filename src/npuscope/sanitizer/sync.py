@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from npuscope.sanitizer.deadlock import deadlock_finding
@@ -94,7 +95,8 @@ class SyncCheck:
             first = self._site_of(batch, fault, int(facts["first"]))
             notes = (f"It was set before at {_place(batch, first)}, and nothing has waited for it since.",)
         key = (kernel, fault.code, site, facts.get("event"), facts.get("id"), facts.get("what"))
-        self.collector.add(key, form_finding(batch, fault, form, notes=notes, site=site))
+        found = form_finding(batch, fault, form, notes=notes, site=site)
+        self.collector.add(key, replace(found, facts={**found.facts, "site": site}))
 
     def _site_of(self, batch: Batch, fault: Fault, row: int) -> int:
         """The line of a set_flag by its row in the launch."""
