@@ -58,8 +58,8 @@ class ExactCache:
             self._faults = len(batch.faults)
             return
         self._evidence(batch)
-        for row, access in self._events(batch, on_gm, cached, at):
-            self._event(batch, row, access)
+        for event in self._events(batch, on_gm, cached, at):
+            self._event(batch, *event)
 
     def _finish(self, batch: Batch) -> None:
         """The launch is over: what its cores wrote back when they ended. In the launch nothing is ordered after the end
@@ -78,41 +78,44 @@ class ExactCache:
 
     def _events(
         self, batch: Batch, on_gm: np.ndarray, cached: np.ndarray, at: np.ndarray
-    ) -> Iterator[tuple[int, int]]:
-        """(row in the batch, access row or NO_ACCESS) of everything that may matter, in order."""
+    ) -> list[list[int]]:
+        """The operands of `_event` for everything that may matter, in order; DCCI and the end of a kernel come without
+        an access."""
         low, high = self._footprints.extents(batch, batch.access_column("footprint"))
         address = batch.access_column("address")
         start, end = address + low, address + high
-        own = np.unique(np.concatenate([start[cached] // LINE, (end[cached] - 1) // LINE]))
-        lines = np.union1d(own, np.fromiter(self._holders, np.int64, len(self._holders)))
+        mine = np.unique(np.concatenate([start[cached] // LINE, (end[cached] - 1) // LINE]))
+        lines = np.union1d(mine, np.fromiter(self._holders, np.int64, len(self._holders)))
         place = np.searchsorted(lines, start // LINE)
         near = on_gm & (low < high) & (place < lines.size)
         near &= lines[np.minimum(place, lines.size - 1)] * LINE < end
         maintenance = rows_of(batch, ("dcci",))
         near &= ~maintenance[at]
         chosen = np.flatnonzero(near | cached)
+        own = maintenance[at]
+        self._line_of = dict(zip(at[own].tolist(), (start[own] // LINE).tolist(), strict=True))
         alone = np.flatnonzero(maintenance | rows_of(batch, ("kernel_end",)))
         rows = np.concatenate([at[chosen], alone])
-        accesses = np.concatenate([chosen, np.full(alone.size, NO_ACCESS)])
-        order = np.lexsort((accesses, rows))
-        self._line_of = dict(zip(at[maintenance[at]].tolist(), (start[maintenance[at]] // LINE).tolist(), strict=True))
-        return zip(rows[order].tolist(), accesses[order].tolist(), strict=True)
+        columns = [rows, *(batch.column(name)[rows] for name in ("core", "pipe", "opcode", "site", "a", "b"))]
+        for name in ("buffer", "role", "address", "footprint"):
+            columns.append(np.concatenate([batch.access_column(name)[chosen], np.full(alone.size, NO_ACCESS)]))
+        table = np.stack(columns)[:, np.argsort(rows, kind="stable")]
+        return table.T.tolist()
 
-    def _event(self, batch: Batch, row: int, access: int) -> None:
-        core, pipe, opcode, site = (int(batch.column(name)[row]) for name in ("core", "pipe", "opcode", "site"))
-        if access == NO_ACCESS:
-            if opcode == END:
-                self._end(core)
-            elif int(batch.column("b")[row]) != UB_ONLY:
-                entire = int(batch.column("a")[row]) == ENTIRE
-                self._maintain(batch, core, site, None if entire else self._line_of.get(row, -1))
-            return
-        _, role, buffer, address, footprint = batch.access[:, access].tolist()
-        ref = Ref(core, pipe, opcode, site, buffer, role, address, footprint, batch.first + row)
-        if opcode in (LOAD, STORE, PRELOAD):
-            self._scalar(batch, ref)
-        else:
-            self._copy(batch, ref)
+    def _event(
+        self, batch: Batch, row: int, core: int, pipe: int, opcode: int, site: int, a: int, b: int, buffer: int,
+        role: int, address: int, footprint: int,
+    ) -> None:
+        if buffer != NO_ACCESS:
+            ref = Ref(core, pipe, opcode, site, buffer, role, address, footprint, batch.first + row)
+            if opcode in (LOAD, STORE, PRELOAD):
+                self._scalar(batch, ref)
+            else:
+                self._copy(batch, ref)
+        elif opcode == END:
+            self._end(core)
+        elif b != UB_ONLY:
+            self._maintain(batch, core, site, None if a == ENTIRE else self._line_of.get(row, -1))
 
     # -- the scalar unit ---------------------------------------------------------------------------------------------
 
