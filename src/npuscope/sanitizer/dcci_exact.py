@@ -91,25 +91,27 @@ class ExactCache:
         near &= lines[np.minimum(place, lines.size - 1)] * LINE < end
         maintenance = rows_of(batch, ("dcci",))
         near &= ~maintenance[at]
-        chosen = np.flatnonzero(near | cached)
+        buffer = batch.access_column("buffer")
+        outside = cached & ((start < self._buffers.base[buffer]) | (end > self._buffers.end[buffer]))
+        chosen = np.flatnonzero((near | cached) & ~outside)  # outside its array nothing is cached
         own = maintenance[at]
         self._line_of = dict(zip(at[own].tolist(), (start[own] // LINE).tolist(), strict=True))
         alone = np.flatnonzero(maintenance | rows_of(batch, ("kernel_end",)))
         rows = np.concatenate([at[chosen], alone])
         columns = [rows, *(batch.column(name)[rows] for name in ("core", "pipe", "opcode", "site", "a", "b"))]
-        for name in ("buffer", "role", "address", "footprint"):
-            columns.append(np.concatenate([batch.access_column(name)[chosen], np.full(alone.size, NO_ACCESS)]))
+        for column in (*batch.access[1:], end):
+            columns.append(np.concatenate([column[chosen], np.full(alone.size, NO_ACCESS)]))
         table = np.stack(columns)[:, np.argsort(rows, kind="stable")]
         return table.T.tolist()
 
     def _event(
-        self, batch: Batch, row: int, core: int, pipe: int, opcode: int, site: int, a: int, b: int, buffer: int,
-        role: int, address: int, footprint: int,
+        self, batch: Batch, row: int, core: int, pipe: int, opcode: int, site: int, a: int, b: int, role: int,
+        buffer: int, address: int, footprint: int, end: int,
     ) -> None:
         if buffer != NO_ACCESS:
             ref = Ref(core, pipe, opcode, site, buffer, role, address, footprint, batch.first + row)
             if opcode in (LOAD, STORE, PRELOAD):
-                self._scalar(batch, ref)
+                self._scalar(batch, ref, end)
             else:
                 self._copy(batch, ref)
         elif opcode == END:
@@ -119,13 +121,10 @@ class ExactCache:
 
     # -- the scalar unit ---------------------------------------------------------------------------------------------
 
-    def _scalar(self, batch: Batch, ref: Ref) -> None:
-        extent = self._footprints.high[ref.footprint] if ref.footprint >= 0 else 0
-        start, end = ref.address, ref.address + int(extent)
-        if start < self._buffers.base[ref.buffer] or end > self._buffers.end[ref.buffer]:
-            return  # outside its array nothing is cached
+    def _scalar(self, batch: Batch, ref: Ref, end: int) -> None:
+        start, cache = ref.address, self._cache(batch, ref.core)
         for number in range(start // LINE, (end - 1) // LINE + 1):
-            line, fresh, evicted = self._cache(batch, ref.core).use(number, ref)
+            line, fresh, evicted = cache.use(number, ref)
             if evicted is not None:
                 self._forget(ref.core, evicted.number)
                 self._write_back(batch, ref.core, evicted, "when the line is evicted", ref.site)
@@ -140,8 +139,9 @@ class ExactCache:
     def _load(self, batch: Batch, ref: Ref, line: Line, mask: int, fresh: bool) -> None:
         """A load of bytes that the core has not written itself; `fresh`: it has just brought the line."""
         kept = mask & line.stale
-        for writer in among(line.newer, kept):
-            self._missing(batch, Missing(writer, ref, line.loaded))
+        if kept:
+            for writer in among(line.newer, kept):
+                self._missing(batch, Missing(writer, ref, line.loaded))
         if len(self._holders[line.number]) > 1:
             for writer in self._unwritten(line.number, mask, ref.core):
                 held = None if fresh else line.loaded
