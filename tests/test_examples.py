@@ -17,7 +17,7 @@ BUGS = {
     "add_tail_too_long": {("illegal-read", "asc.data_copy(x_local, x_gm[i * tile:], tile)"),
                           ("illegal-read", "asc.data_copy(y_local, y_gm[i * tile:], tile)"),
                           ("illegal-write", "asc.data_copy(z_gm[i * tile:], z_local, tile)"),
-                          ("overwrite", "asc.data_copy(z_gm[i * tile:], z_local, tile)")},
+                          ("race-waw", "asc.data_copy(z_gm[i * tile:], z_local, tile)")},
     "freed_buffer": {("use-after-free", "asc.add(z_local, x_ready, y_ready, tile)")},
     "misaligned_offset": {("misaligned", "asc.data_copy(y_local, y_gm[i * tile:], tile)"),
                           ("misaligned", "asc.add(z_local, x_local, y_local, tile)")},

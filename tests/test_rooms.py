@@ -24,6 +24,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "debugger": frozenset({"mlir", "ascendc", "npu", "trace", "errors"}),
     "monitor": frozenset({"errors"}),
     "report": frozenset({"sanitizer", "trace", "errors"}),
+    "pytest_plugin": frozenset({"cli"}),  # the door by which pytest comes in
+    "__main__": frozenset({"cli"}),
 }
 """What each room may import besides itself and the package's own ``__init__``; ``cli``, at the top, may import all."""
 

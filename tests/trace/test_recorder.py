@@ -16,6 +16,8 @@ from npuscope.trace.schema import (
     CoreInfo,
     CoreType,
     Fault,
+    HostEvent,
+    HostKind,
     Launch,
     Site,
     SourceFrame,
@@ -34,7 +36,7 @@ def record(recorder: Recorder, rows: int) -> None:
     """A launch of `rows` instructions, each with one read."""
     recorder.begin(launch())
     recorder.add_site(Site("ascendc.add_l2", (SourceFrame("user.py", 7, 4),)))
-    buffer = recorder.add_buffer(Buffer(Space.UB, 0, 64, 256, "tensor", "x", "float32", (64,), 1, 2, False))
+    buffer = recorder.add_buffer(Buffer(Space.UB, 0, 64, 256, "tensor", "x", "float32", (64,), 1, 2, False, ((0, 4), (8, 64)), 7))
     shape = intern(Footprint(32, ((3, 96),)))
     code = OPCODES.number("vadd")
     for row in range(rows):
@@ -89,3 +91,35 @@ def test_an_interrupted_recording_leaves_nothing(tmp_path: Path) -> None:
     except KeyboardInterrupt:
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def record_with_host_events(recorder: Recorder) -> None:
+    """Events before, between and after two launches."""
+    recorder.add_host_event(HostKind.MALLOC, 0, 0x1000, size=64)
+    recorder.add_host_event(HostKind.COPY, 0, 0x1000, 0x2000, 32, 64)
+    record(recorder, module.BATCH_ROWS + 3)
+    record(recorder, 1)
+    recorder.add_host_event(HostKind.FREE, 0, 0x1000)
+    recorder.finish()
+
+
+def test_host_events_come_with_the_batch_that_follows_them(tmp_path: Path) -> None:
+    """In order with the launches, each once; what comes after the last launch is in a batch without one."""
+    batches: list[Batch] = []
+    with TraceWriter(tmp_path / "run.trace") as writer:
+        record_with_host_events(Recorder([writer.write, batches.append]))
+    assert [[event.serial for event in batch.host] for batch in batches] == [[0, 1], [], [], [2]]
+    assert [batch.closing for batch in batches] == [False, False, False, True]
+    assert batches[0].host[1] == HostEvent(1, HostKind.COPY, 0, 0x1000, 0x2000, 32, 64)
+    again = list(read_batches(tmp_path / "run.trace"))
+    assert [list(batch.host) for batch in again] == [list(batch.host) for batch in batches]
+    assert again[-1].closing and again[-1].instruction.shape == (10, 0) and not again[-1].buffers
+
+
+def test_without_host_events_the_last_launch_ends_the_trace() -> None:
+    """No batch more than there are."""
+    batches: list[Batch] = []
+    recorder = Recorder([batches.append])
+    record(recorder, 1)
+    recorder.finish()
+    assert len(batches) == 1

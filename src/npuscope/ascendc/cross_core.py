@@ -248,10 +248,10 @@ def _exchange(
         subject = ("ib_wait" if code == IB_WAIT else "ib_set", block_idx, event_id)
         yield from _change(core, site, seen, what, subject)
     if code == IB_WAIT:
-        core.begin(site, S, code, block_idx, event_id)
+        core.begin(site, S, code, block_idx, event_id, 0, slot.address)
     _put(core, site, ub, value)
     if code == IB_SET:
-        core.begin(site, S, code, block_idx, event_id)
+        core.begin(site, S, code, block_idx, event_id, 0, slot.address)
     _store(core, site, slot, ub, SLOT)
 
 
@@ -272,7 +272,7 @@ def wait_pre_block(core: Core, site: int, gm_workspace: Tensor, ub_workspace: Te
             break
         what = f"blocks 0 to {own - 1} in round {turn}" if own else "the end of the last round"
         yield from _change(core, site, seen, f"WaitPreBlock: {what}", ("wait_pre_block", own, turn))
-    core.begin(site, S, WAIT_PREVIOUS, own, turn)
+    core.begin(site, S, WAIT_PREVIOUS, own, turn, 0, gm_workspace.address)
 
 
 @operation("ascendc.notify_next_block")
@@ -288,7 +288,7 @@ def notify_next_block(core: Core, site: int, gm_workspace: Tensor, ub_workspace:
     first, count = (0, blocks * SLOT) if last else (own * SLOT, SLOT)
     core.begin(site, V, DUPLICATE, work=count, origin=Origin.FRAMEWORK)
     core.store(ub_workspace.at(first), contiguous(count, 4), 0 if last else turn)
-    core.begin(site, S, NOTIFY, own, turn)
+    core.begin(site, S, NOTIFY, own, turn, 0, gm_workspace.address)
     _store(core, site, gm_workspace.at(first), ub_workspace.at(first), count)
     _put(core, site, counter, turn + 1)
 

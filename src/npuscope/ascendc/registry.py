@@ -23,7 +23,8 @@ class Entry:
       The names ``result_dtype``, ``result_type``, ``operand_types`` and ``result_types`` are filled from its types.
     * `blocking`: the function is a generator that the kernel must ``yield from``.
     * `polling`: a generator function with the same parameters to use inside while loops, where the kernel may poll
-      memory that another core changes; None where that makes no difference.
+      memory that another core changes; None where that makes no difference. It takes ``fixed=True`` too, which says
+      that every turn of the loop asks for the same place.
     * `outputs`: operands that the function gives a new value (references in C++); it returns those values.
     """
 

@@ -22,17 +22,19 @@ S = int(Pipe.S)
 Polling = Generator[int, None, Any]
 
 
-def _row(core: Core, site: int, code: int, role: int, tensor: Tensor, address: int) -> None:
-    """The trace row of one element's access."""
+def _row(core: Core, site: int, code: int, role: int, tensor: Tensor, address: int, polls: bool = False) -> None:
+    """The trace row of one element's access; a is 1 where a loop asks for it again and again."""
     size = tensor.dtype.itemsize
-    core.begin(site, S, code, work=size)
+    core.begin(site, S, code, int(polls), work=size)
     core.recorder.accesses.extend((core.row, role, tensor.buffer, address, contiguous(1, size).number))
 
 
-def _poll_global(core: Core, site: int, tensor: Tensor, offset: int) -> Polling:
+def _poll_global(core: Core, site: int, tensor: Tensor, offset: int, fixed: bool = False) -> Polling:
     """GetValue inside a while loop: the other cores go on before the loop acts on what was read."""
-    value = global_value(core, site, tensor, offset)
-    yield tensor.address + offset * tensor.dtype.itemsize
+    address = tensor.address + offset * tensor.dtype.itemsize
+    _row(core, site, LOAD, READ, tensor, address, fixed)
+    value = core.cache.read(tensor.memory, address, tensor.dtype)
+    yield address
     return value
 
 
@@ -52,7 +54,7 @@ def set_global_value(core: Core, site: int, tensor: Tensor, offset: int, value: 
     core.cache.write(tensor.memory, address, tensor.dtype, value)
 
 
-def _poll_local(core: Core, site: int, tensor: Tensor, index: int) -> Polling:
+def _poll_local(core: Core, site: int, tensor: Tensor, index: int, fixed: bool = False) -> Polling:
     """GetValue of UB inside a while loop: what is polled may be a copy of global memory that the loop fetches anew."""
     value = local_value(core, site, tensor, index)
     yield tensor.address + index * tensor.dtype.itemsize

@@ -3,71 +3,116 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from npuscope.cli.output import write_atomically
-from npuscope.cli.session import ARGUMENTS, run_in_session, script_options
+from npuscope.cli.attend import Ended, Quit
+from npuscope.cli.check_options import check_options
+from npuscope.cli.collect import Collected, from_batches, from_folder
+from npuscope.cli.output import complain, require_folder
+from npuscope.cli.plan import Plan, spool_folder
+from npuscope.cli.reporting import Reporting, chosen_formats, failing, not_asked, read_rules, result_of, write_reports
+from npuscope.cli.run_plan import run_script_in_child
+from npuscope.cli.save import saved
+from npuscope.cli.script import require_script
+from npuscope.cli.session import ARGUMENTS, script_options
 from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, UserError
-from npuscope.report.document import Result
-from npuscope.report.text import findings_text
-from npuscope.sanitizer.findings import Severity, worst
-from npuscope.sanitizer.suite import Suite
+from npuscope.frontends import packages
+from npuscope.npu.chip import load_chip
+from npuscope.sanitizer.filters import LaunchFilter
+from npuscope.sanitizer.suite import Settings, Suite
 from npuscope.trace.file import is_trace, read_batches
+
+INTERRUPTED = 130
 
 
 @click.command("check", context_settings=ARGUMENTS)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
-@click.option("--strict", is_flag=True, help="Warnings count as errors for the exit code.")
+@check_options
 @script_options
 def command(
-    form: str, output: Path | None, strict: bool, chip: str | None, as_module: bool, script: str,
-    arguments: tuple[str, ...],
+    chip: str | None, as_module: bool, script: str, arguments: tuple[str, ...], error_exitcode: int | None,
+    save: Path | None, **options: Any,
 ) -> int:
-    """Run SCRIPT and check every kernel it launches; or check a trace that `npuscope record` wrote.
+    """Run SCRIPT and check every kernel it launches, also in the Python processes that it starts; or check a trace that
+    `npuscope record` wrote.
 
     The report goes to standard error (or --output), so that standard output stays the script's own.
-    Exit codes: 0 clean, 1 findings of error severity (with --strict: warnings too), 2 usage or unsupported, else
-    the script's own.
+
+    Exit codes: 0 clean, 1 findings of error severity (--strict: warnings too; --error-exitcode N: N), 2 usage error,
+    something unsupported or output that cannot be written, 128+n the script died by signal n (130: Ctrl-C), else the
+    script's own.
     """
-    check = Suite()
-    trouble: UserError | None = None
-    code = EXIT_CLEAN
+    plan, choices = _plan(chip, save is not None, options), _reporting(options)
+    if chip:
+        load_chip(chip)  # refuses a name that it does not know
+    for path in (choices.output, save):
+        if path is not None:
+            require_folder(path)
+    Suite(plan.checks, plan.settings)  # names a check that there is not, before anything runs
     if not as_module and os.path.isfile(script) and is_trace(script):
-        if arguments or chip:
-            raise UserError("a recorded trace takes no --chip and no arguments")
-        for batch in read_batches(script):
-            check.check(batch)
+        if arguments or chip or save is not None:
+            raise UserError("a recorded trace takes no --chip, no --save and no arguments")
+        ended = Ended(EXIT_CLEAN)
+        collected = from_batches(read_batches(script), plan)
     else:
+        require_script(script, as_module)
         try:
-            code, _ = run_in_session((check.check,), chip, script, arguments, as_module)
-        except UserError as error:
-            if not check.launches:
-                raise
-            trouble = error
-    partial = "; ".join(dict.fromkeys(check.stopped)) or (f"the run stopped early, {trouble}" if trouble else "")
-    result = Result(tuple(check.findings), tuple(item.name for item in check.checks), check.launches, check.instructions, partial)
-    _write(result, form, output)
-    if trouble is not None:
-        print(f"npuscope: {trouble}", file=sys.stderr)
-    found = worst(result.findings)
-    if found is not None and found >= (Severity.WARNING if strict else Severity.ERROR):
-        return EXIT_FINDINGS
-    return trouble.exit_code if trouble is not None else code
+            ended, collected = _run(plan, script, arguments, as_module, save)
+        except Quit:
+            return INTERRUPTED
+    if collected.trouble is not None and not collected.records:
+        raise collected.trouble
+    result = result_of(collected, choices, not_asked(plan.checks))
+    write_reports(result, choices)
+    if collected.trouble is not None:
+        complain(f"npuscope: {collected.trouble}")
+    return exit_code(failing(result, choices.strict), ended, error_exitcode)
 
 
-def _write(result: Result, form: str, output: Path | None) -> None:
-    if form == "json":
-        data = result.to_json()
-    else:
-        text = findings_text(result.findings)
-        data = f"{text}{chr(10) * 2 if text else ''}{result.summary()}\n".encode()
-    if output is None:
-        sys.stdout.flush()
-        sys.stderr.buffer.write(data)
-        sys.stderr.flush()
-    else:
-        write_atomically(output, data)
+def exit_code(failed: bool, ended: Ended, asked: int | None) -> int:
+    """Findings count before the script's own status; a signal counts before findings, unless the code for findings was
+    asked for by number."""
+    died = ended.signal or (ended.interrupted and ended.code == INTERRUPTED)
+    if failed and asked != 0 and (asked is not None or not died):
+        return EXIT_FINDINGS if asked is None else asked
+    return ended.code
+
+
+def _run(
+    plan: Plan, script: str, arguments: tuple[str, ...], as_module: bool, save: Path | None
+) -> tuple[Ended, Collected]:
+    with spool_folder(plan, packages()) as folder:
+        ended = run_script_in_child(folder, plan, script, arguments, as_module, say_interrupted)
+        live = from_folder(folder, plan, ended)
+        return ended, live if save is None else saved(folder, save, plan, live)
+
+
+def say_interrupted() -> None:
+    """Tell a person who pressed Ctrl-C what happens now."""
+    complain("npuscope: interrupted; waiting for the script to end (Ctrl-C again: quit at once)")
+
+
+def _plan(chip: str | None, save: bool, options: dict[str, Any]) -> Plan:
+    launches = LaunchFilter(
+        options["kernel_name"], options["kernel_regex"], options["kernel_name_exclude"], options["launch_skip"],
+        options["launch_count"],
+    )
+    settings = Settings(
+        options["dcci"], options["trace_masks"], options["leak_check"], options["check_unused_memory"],
+        options["block_id"],
+    )
+    names = tuple(options["check"]) or None
+    rules = read_rules(options["suppressions"])
+    return Plan(names, settings, launches, chip, save, options["fail_fast"], options["strict"], rules)
+
+
+def _reporting(options: dict[str, Any]) -> Reporting:
+    formats, output = chosen_formats(options["form"]), options["output"]
+    if len(formats) > 1 and output is None:
+        raise UserError(f"{len(formats)} formats need --output PREFIX, to which each adds its suffix")
+    return Reporting(
+        formats, output, options["strict"], read_rules(options["suppressions"]), options["gen_suppressions"],
+        options["baseline"], options["print_limit"], options["max_per_site"], options["block_id"],
+    )

@@ -8,6 +8,7 @@ import sys
 import click
 
 from npuscope import __version__
+from npuscope.cli.output import complain
 from npuscope.errors import UserError
 
 VERBS = {"check": "npuscope.cli.check", "run": "npuscope.cli.run", "record": "npuscope.cli.record"}
@@ -45,10 +46,10 @@ def main() -> None:
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
-        error.show()
+        complain(f"npuscope: {error.format_message()}")
         code = error.exit_code
     except UserError as error:
-        print(f"npuscope: {error}", file=sys.stderr)
+        complain(f"npuscope: {error}")
         code = error.exit_code
     sys.stdout.flush()
     sys.exit(code or 0)

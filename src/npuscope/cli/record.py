@@ -6,22 +6,42 @@ from pathlib import Path
 
 import click
 
-from npuscope.cli.session import ARGUMENTS, run_in_session, script_options
+from npuscope.cli.attend import Quit
+from npuscope.cli.check import INTERRUPTED, say_interrupted
+from npuscope.cli.collect import from_folder
+from npuscope.cli.output import require_folder
+from npuscope.cli.plan import Plan, spool_folder
+from npuscope.cli.run_plan import run_script_in_child
+from npuscope.cli.save import save_trace
+from npuscope.cli.script import require_script
+from npuscope.cli.session import ARGUMENTS, script_options
 from npuscope.errors import UserError
-from npuscope.trace.file import TraceWriter
+from npuscope.frontends import packages
+from npuscope.npu.chip import load_chip
 
 
 @click.command("record", context_settings=ARGUMENTS)
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Trace file.")
 @script_options
 def command(output: Path, chip: str | None, as_module: bool, script: str, arguments: tuple[str, ...]) -> int:
-    """Run SCRIPT and write the trace of every kernel it launches. Exits with the script's own code."""
+    """Run SCRIPT and write the trace of every kernel it launches, also in Python processes that it starts.
+
+    Exits with the script's own code.
+    """
+    if chip:
+        load_chip(chip)
+    require_folder(output)
+    require_script(script, as_module)
+    plan = Plan(checks=(), chip=chip, save=True)
     try:
-        writer = TraceWriter(output)
-    except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror}") from None
-    with writer:
-        code, session = run_in_session((writer.write,), chip, script, arguments, as_module)
-        if not session.launches:
-            raise UserError(f"{script} launched no kernel; nothing was recorded")
-    return code
+        with spool_folder(plan, packages()) as folder:
+            ended = run_script_in_child(folder, plan, script, arguments, as_module, say_interrupted)
+            live = from_folder(folder, plan, ended)
+            if live.trouble is not None:
+                raise live.trouble
+            if not live.records and not any(folder.glob("*.trace")):
+                raise UserError(f"{script} launched no kernel; nothing was recorded")
+            save_trace(folder, output)
+    except Quit:
+        return INTERRUPTED
+    return ended.code

@@ -13,13 +13,16 @@ from npuscope.errors import UserError
 from npuscope.frontends import extra_for
 
 
+class FailFast(BaseException):
+    """Raised through the user's code when the first error has been found and nothing more is wanted."""
+
+
 def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -> int:
     """Run a file (or, with `as_module`, a module) as `__main__` with its own argv; returns its exit code.
 
     Raises UserError when the file does not exist or when the script met one (the caller prints the line).
     """
-    if not as_module and not os.path.isfile(target):
-        raise UserError(f"no such script: {target}")
+    require_script(target, as_module)
     sys.argv = [target, *arguments]
     sys.path[0] = os.getcwd() if as_module else os.path.dirname(os.path.abspath(target))
     try:
@@ -31,15 +34,23 @@ def run_script(target: str, arguments: Sequence[str], as_module: bool = False) -
         return exit_code(stop.code)
     except KeyboardInterrupt:
         return 130
-    except UserError:
+    except (UserError, FailFast):
         raise
     except BaseException as error:
-        found = _user_error(error) or _missing_dsl(error)
+        found = user_error(error) or _missing_dsl(error)
         if found is not None:
             raise found from None
         show_traceback(error)
         return 1
     return 0
+
+
+def require_script(target: str, as_module: bool) -> None:
+    """Raise UserError when there is no such file."""
+    if target.startswith("-"):
+        raise UserError(f"no such option: {target}")
+    if not as_module and not os.path.isfile(target):
+        raise UserError(f"no such script: {target}")
 
 
 def exit_code(code: object) -> int:
@@ -52,7 +63,7 @@ def exit_code(code: object) -> int:
     return 1
 
 
-def _user_error(error: BaseException | None) -> UserError | None:
+def user_error(error: BaseException | None) -> UserError | None:
     """A UserError that the DSL wrapped on its way up."""
     while error is not None:
         if isinstance(error, UserError):

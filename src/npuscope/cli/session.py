@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import click
 
 from npuscope.cli.script import run_script
 from npuscope.frontends import install_all
 from npuscope.frontends.launch import Session
+from npuscope.frontends.uninitialised import Poison
 from npuscope.npu.chip import load_chip
 from npuscope.trace.recorder import Consumer, Recorder
 
@@ -41,8 +43,13 @@ def run_in_session(
         load_chip(chip) if chip else None,
         print_line=print,
         notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),
+        poison=Poison() if consumers else None,
     )
     install_all(session)
-    code = run_script(script, arguments, as_module)
+    try:
+        with session.poison or nullcontext():
+            code = run_script(script, arguments, as_module)
+    finally:
+        session.recorder.finish()
     sys.stdout.flush()
     return code, session

@@ -27,6 +27,11 @@ def install_all(session: Any) -> None:
         module.install(session)
 
 
+def packages() -> tuple[str, ...]:
+    """What a process imports before it can launch a kernel or put a tensor on a simulated device."""
+    return (*(module.PACKAGE for module in front_ends()), "torch", "torch_npu")
+
+
 def extra_for(package: str) -> str | None:
     """The name of the optional extra that installs the DSL which scripts import as `package`."""
     return next((module.NAME for module in front_ends() if package == module.PACKAGE), None)

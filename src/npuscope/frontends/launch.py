@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from npuscope.errors import UserError
+from npuscope.frontends.heap import Heap
+from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
 from npuscope.npu.chip import Chip, load_chip
 from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores
 from npuscope.npu.memory import GlobalMemory, borrow
 from npuscope.npu.tensor import Pointer
 from npuscope.trace.recorder import Recorder
-from npuscope.trace.schema import Buffer, CoreInfo, Fault, Launch, SourceFrame, Space
+from npuscope.trace.schema import NO_BLOCK, Buffer, CoreInfo, Fault, Launch, SourceFrame, Space
 
 DEFAULT_CHIP = "Ascend910B1"
 
@@ -25,13 +27,16 @@ class Session:
     """What the launches of one run share: the chip that was asked for, the recorder, where kernels print.
 
     `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints,
-    `notice` what the user should know of how the run differs from one on a card.
+    `notice` what the user should know of how the run differs from one on a card, `poison` knows
+    which memory has no content yet, `heap` the device memory that the script allocates itself.
     """
 
     recorder: Recorder = field(default_factory=Recorder)
     chip: Chip | None = None
     print_line: Callable[[str], None] = lambda line: None
     notice: Callable[[str], None] = lambda line: None
+    poison: Poison | None = None
+    heap: Heap | None = None
     launches: int = 0
     noticed: set[str] = field(default_factory=set)
 
@@ -142,7 +147,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
         _notice_waves(session, request, chip)
         machine = Machine(chip, recorder, memory)
         machine.build(infos)
-        arguments = tuple(bind(memory, recorder, *pair) for pair in prepared)
+        arguments = tuple(bind(memory, session, *pair) for pair in prepared)
         try:
             machine.run(request.program.entry, arguments)
         except Deadlock:
@@ -192,18 +197,26 @@ def is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "data_ptr")
 
 
-def bind(memory: GlobalMemory, recorder: Recorder, name: str, value: Any) -> Any:
+def bind(memory: GlobalMemory, session: Session, name: str, value: Any) -> Any:
     """An argument as the kernel receives it: numbers and records as they are, arrays as pointers."""
     if not isinstance(value, Array):
         return int(value) if isinstance(value, bool) else value
-    region = memory.map(value.data, value.owner)
-    number = recorder.add_buffer(
+    data, block = _held(session.heap, value.data)
+    region = memory.map(data, value.owner)
+    undefined: Runs = session.poison.runs(data, value.dtype) if session.poison is not None else ()
+    number = session.recorder.add_buffer(
         Buffer(
-            Space.GM, -1, region.base, value.data.size, "argument", name, value.dtype.name, value.shape,
-            writeable=value.data.flags.writeable,
+            Space.GM, -1, region.base, data.size, "argument", name, value.dtype.name, value.shape,
+            writeable=data.flags.writeable, undefined=undefined, block=block,
         )
     )
     return Pointer(region, region.base, value.dtype, number)
+
+
+def _held(heap: Heap | None, data: np.ndarray) -> tuple[np.ndarray, int]:
+    """An argument's bytes as far as the block goes that it lies in, and the serial of the block's allocation."""
+    block = heap.find(address_of(data)) if heap is not None and data.size else None
+    return (data, NO_BLOCK) if block is None else (data[: block.end - address_of(data)], block.serial)
 
 
 def describe(value: Any) -> str:

@@ -22,12 +22,14 @@ import numpy as np
 
 from npuscope.ascendc.params import Record
 from npuscope.errors import UserError
+from npuscope.frontends.heap import Heap
 from npuscope.frontends.imports import after_import
 from npuscope.frontends.launch import LaunchRequest, Session, launch
 from npuscope.frontends.pyasc_host import host_module
-from npuscope.frontends.pyasc_runtime import Runtime
+from npuscope.frontends.pyasc_runtime import Allocations, Runtime
+from npuscope.frontends.stack import user_stack
 from npuscope.mlir.program import Program, lower
-from npuscope.trace.schema import SourceFrame
+from npuscope.trace.schema import AFTER_LAUNCH, Site, SourceFrame
 
 SUPPORTED = ((1, 1), (1, 2))
 """pyasc versions at least the first and below the second."""
@@ -91,8 +93,13 @@ def _hook(session: Session) -> None:
     JITFunction.codegen = hooks.visitor()
     Function.get_location = staticmethod(_location)
 
+    heap = session.heap = Heap(
+        session.recorder, lambda operation: Site(operation, user_stack(hooks.package)), session.poison
+    )
+    state.allocs = Allocations(heap)
+
     def load_lib() -> None:
-        state.lib = Runtime(lambda: session.chip_for(state.soc_verison.value))
+        state.lib = Runtime(lambda: session.chip_for(state.soc_verison.value), heap)
         state.npu_utils = SimpleNamespace()
 
     state.load_lib = load_lib
@@ -236,6 +243,15 @@ class _Hooks:
             self._caller(), dict(self._constants),
         )
         launch(self.session, request)
+        self._free_runtime_memory()
+
+    def _free_runtime_memory(self) -> None:
+        """As pyasc's launcher does: after a launch nothing that `rt.malloc` gave out is left."""
+        from asc.lib.runtime import state
+
+        if self.session.heap is not None:
+            self.session.heap.free_all(AFTER_LAUNCH)
+            state.allocs.clear()
 
     def _argument(self, name: str, value: Any) -> tuple[str, Any]:
         from asc.language.core.struct import Struct
@@ -249,15 +265,8 @@ class _Hooks:
         return name, value
 
     def _caller(self) -> SourceFrame | None:
-        """The user's line that launches: the innermost frame outside pyasc and npuscope."""
-        frame = sys._getframe(1)
-        own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if not os.path.abspath(file).startswith((own + os.sep, self.package + os.sep)):
-                return SourceFrame(file, frame.f_lineno, 0, frame.f_code.co_name)
-            frame = frame.f_back  # type: ignore[assignment]
-        return None
+        """The user's line that launches."""
+        return next(iter(user_stack(self.package)), None)
 
 
 def _argument_type(function: Any, name: str, value: Any) -> Any:

@@ -7,12 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 from npuscope.errors import Unsupported
+from npuscope.frontends.heap import Heap
 from npuscope.npu.chip import Chip
 
-_libc = ctypes.CDLL(None)
-_libc.malloc.restype = ctypes.c_void_p
-_libc.malloc.argtypes = [ctypes.c_size_t]
-_libc.free.argtypes = [ctypes.c_void_p]
+ROUNDING = 512
+"""pyasc asks for that many bytes more than its caller wants, to round the address up."""
+
+TO_DEVICE = frozenset([1, 3, 5, 6])
+FROM_DEVICE = frozenset([2, 3, 5, 7])
+"""Kinds of copies (`rt.MemcpyKind`) that write and read device memory."""
+
+OUT_OF_MEMORY = 207001
+BAD_PARAMETER = 107000
+"""Codes that the vendor's runtime returns."""
 
 
 def _cell(pointer: Any, kind: Any) -> Any:
@@ -21,10 +28,11 @@ def _cell(pointer: Any, kind: Any) -> Any:
 
 
 class Runtime:
-    """`call(name, *args)` as pyasc expects it; device memory is host memory."""
+    """`call(name, *args)` as pyasc expects it; device memory is host memory, its blocks kept by `heap`."""
 
-    def __init__(self, chip: Callable[[], Chip]) -> None:
+    def __init__(self, chip: Callable[[], Chip], heap: Heap) -> None:
         self.chip = chip
+        self.heap = heap
 
     def call(self, name: str, *arguments: Any) -> None:
         """Carry out a runtime function. Raises Unsupported for one that the simulated device has no use for."""
@@ -64,13 +72,34 @@ class Runtime:
         pass
 
     def _MallocWrapper(self, pointer: Any, size: Any, kind: Any, module: Any) -> None:  # noqa: N802
-        _cell(pointer, ctypes.c_void_p).value = _libc.malloc(size.value)
+        try:
+            address = self.heap.malloc(max(size.value - ROUNDING, 0) or size.value)
+        except MemoryError:
+            raise RuntimeError(f"Function MallocWrapper returned {OUT_OF_MEMORY}") from None
+        _cell(pointer, ctypes.c_void_p).value = address
 
     def _FreeWrapper(self, pointer: Any) -> None:  # noqa: N802
-        _libc.free(pointer)
+        self.heap.free(pointer.value or 0)
 
     def _MemcpyWrapper(self, target: Any, room: Any, source: Any, size: Any, kind: Any) -> None:  # noqa: N802
-        ctypes.memmove(target, source, size.value)
+        if size.value > room.value:
+            raise RuntimeError(f"Function MemcpyWrapper returned {BAD_PARAMETER}")
+        number = int(kind)
+        self.heap.copy(target.value or 0, source.value or 0, size.value, room.value, number in TO_DEVICE,
+                       number in FROM_DEVICE)
 
     def _GetC2cCtrlAddrWrapper(self, address: Any, length: Any = None) -> None:  # noqa: N802
         _cell(address, ctypes.c_uint64).value = 0
+
+
+class Allocations(dict[int, int]):
+    """pyasc's own table of live blocks (handle to pointer). A handle that is not in it is what `rt.free` was wrongly
+    given: that is noted before pyasc's own KeyError."""
+
+    def __init__(self, heap: Heap) -> None:
+        super().__init__()
+        self._heap = heap
+
+    def __missing__(self, handle: int | None) -> int:
+        self._heap.free(handle or 0)
+        raise KeyError(handle)

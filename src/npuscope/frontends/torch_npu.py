@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from npuscope.frontends.imports import after_import, stand_in
+from npuscope.frontends.uninitialised import fill_torch
 
 Notice = Callable[[str], None]
 
@@ -51,7 +52,9 @@ def _patch(torch: Any, notice: Notice) -> None:
             name = getattr(func, "__name__", "")
             if name in ("to", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "device"):
                 args = tuple(translate(value) for value in args)
-            return func(*args, **kwargs)
+            made = func(*args, **kwargs)
+            fill_torch(func, kwargs, made)
+            return made
 
     def npu_method(self: Any, *args: Any, **kwargs: Any) -> Any:
         tell()

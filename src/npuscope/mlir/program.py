@@ -46,6 +46,7 @@ class Writer:
         self.frames: list[Frame | None] = []
         self.globals: dict[str, Any] = {}
         self.while_depth = 0
+        self.varying: set[int] = set()  # ids of values that change from turn to turn of the while loops around
         self.address_dtypes: dict[int, Any] = {}  # of values that hold tensor addresses: the tensors' element types
         self.may_stall = False  # the program waits for event flags itself, so that a pipe may stall (npu.sync)
         self._names: dict[int, str] = {}

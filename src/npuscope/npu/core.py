@@ -28,7 +28,7 @@ from npuscope.trace.schema import OPCODES, Buffer, CoreInfo, CoreType, Fault, Or
 if TYPE_CHECKING:
     from npuscope.npu.machine import Machine
 
-READ, WRITE, ATOMIC = int(Role.READ), int(Role.WRITE), int(Role.ATOMIC)
+READ, WRITE, ATOMIC, SPOIL = int(Role.READ), int(Role.WRITE), int(Role.ATOMIC), int(Role.SPOIL)
 S = int(Pipe.S)
 KERNEL_END = OPCODES.number("kernel_end")
 

@@ -1,7 +1,12 @@
-"""Flags between cores: counters that rise when a whole group of cores has set them (hardware.md 3.4)."""
+"""Flags between cores: counters that rise when a whole group of cores has set them (hardware.md 3.4).
+
+Each rise has a *ticket*, a number that is in d of the rows of the sets that made it and of the wait that used it up: so
+the trace says which sets a wait comes after.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -30,10 +35,12 @@ class Group:
 
 @dataclass(slots=True)
 class Arrivals:
-    """Sets that wait for the rest of their group: how many each core has made, and how many cores have made any."""
+    """Sets that wait for the rest of their group: how many each core has made, how many cores have made any, and how
+    often the whole group has."""
 
     counts: dict[int, int] = field(default_factory=dict)
     present: int = 0
+    rises: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,9 @@ class CrossCore:
         self.counters: dict[tuple[int, int], int] = {}
         self.sources: dict[tuple[int, int], Source] = {}
         self._arrivals: dict[tuple[int, int, int], Arrivals] = {}
+        self._tickets: dict[tuple[int, int, int, int], int] = {}  # of rises that are not complete: by group and turn
+        self._ticketed = 0
+        self._risen: dict[tuple[int, int], deque[int]] = {}  # tickets of each counter, oldest first
         self._rounds: dict[tuple[int, int, int], int] = {}
         self._groups: dict[int, Group] = {}
         self._of_type = {
@@ -109,13 +119,14 @@ class CrossCore:
         senders, receivers = self.participants(core.index, mode, number)
         key = (core.index, mode, number)
         turn = self._rounds.get(key, 0) + 1
-        core.begin(site, pipe, SET, number, mode, turn, origin=origin)
+        rise = (mode, senders[0] if senders else -1, number, turn)
+        core.begin(site, pipe, SET, number, mode, turn, self._ticket(rise), origin=origin)
         self._rounds[key] = turn
         if not senders:
             what = f"mode of cross-core flag {number}"
             core.fault("bad_operand", what=what, value=mode, limit="modes with a partner in this launch")
             return
-        arrivals = self._arrivals.setdefault((mode, senders[0], number), Arrivals())
+        arrivals = self._arrivals.setdefault(rise[:3], Arrivals())
         counts = arrivals.counts
         counts[core.index] = counts.get(core.index, 0) + 1
         arrivals.present += counts[core.index] == 1
@@ -124,9 +135,19 @@ class CrossCore:
             for sender in senders:
                 counts[sender] -= 1
             arrivals.present = sum(count > 0 for count in counts.values())
-            self._raise(core, receivers, Source(site, core.row, origin))
+            arrivals.rises += 1
+            ticket = self._tickets.pop((*rise[:3], arrivals.rises))
+            self._raise(core, receivers, Source(site, core.row, origin), ticket)
 
-    def _raise(self, core: Core, receivers: dict[int, int], source: Source) -> None:
+    def _ticket(self, rise: tuple[int, int, int, int]) -> int:
+        """The ticket of a rise by its group and turn: the n-th rise is made of the n-th sets of the group."""
+        known = self._tickets.get(rise)
+        if known is None:
+            self._ticketed += 1
+            known = self._tickets[rise] = self._ticketed
+        return known
+
+    def _raise(self, core: Core, receivers: dict[int, int], source: Source, ticket: int) -> None:
         depth = self.machine.chip.identifiers.cross_core_depth
         for receiver, number in receivers.items():
             key = (receiver, number)
@@ -135,6 +156,8 @@ class CrossCore:
                 name = self.infos[receiver].name
                 core.fault("cross_core_overflow", id=number % MODE4, core=name, count=count, limit=depth)
                 count = depth
+            else:
+                self._risen.setdefault(key, deque()).append(ticket)
             self.counters[key] = count
             self.sources[key] = source
         for receiver in receivers:
@@ -146,9 +169,10 @@ class CrossCore:
         """Whether a wait for counter `number` would go on at once."""
         return self.counters.get((core.index, number), 0) > 0
 
-    def take(self, core: Core, number: int) -> None:
-        """Lower a counter by one."""
+    def take(self, core: Core, number: int) -> int:
+        """Lower a counter by one; returns the ticket of the rise that is used up."""
         self.counters[core.index, number] -= 1
+        return self._risen[core.index, number].popleft()
 
     def arrived(self, core: Core, mode: int, number: int) -> tuple[int, int]:
         """How many of a set's group have set it, and how many there are."""
@@ -164,8 +188,8 @@ class CrossCore:
         subject: Subject = ("cross", number, mode) if origin == Origin.USER else ("sync_all",)
         while not self.is_up(core, counter):
             yield Wait(core.index, S, what or f"cross-core flag {number} (mode {mode})", site, subject)
-        self.take(core, counter)
-        core.begin(site, S, WAIT, number, mode, self.next_round(core, counter), origin=origin)
+        ticket = self.take(core, counter)
+        core.begin(site, S, WAIT, number, mode, self.next_round(core, counter), ticket, origin=origin)
 
     def wait_on_pipe(self, core: Core, site: int, pipe: int, mode: int, number: int) -> None:
         """Wait on one pipe only (3510): it stalls until the counter is up."""
@@ -221,5 +245,6 @@ class CrossWait:
 
     def run(self, core: Core) -> None:
         """Lower the counter."""
-        self.flags.take(core, self.counter)
-        core.begin(self.site, self.pipe, WAIT, self.number, self.mode, self.flags.next_round(core, self.counter))
+        ticket = self.flags.take(core, self.counter)
+        turn = self.flags.next_round(core, self.counter)
+        core.begin(self.site, self.pipe, WAIT, self.number, self.mode, turn, ticket)

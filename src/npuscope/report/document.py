@@ -1,61 +1,115 @@
-"""A check's result as one JSON document."""
+"""A check's result: what every printer is given, and its JSON document."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import orjson
 
 from npuscope.sanitizer.findings import Finding, Severity
+from npuscope.sanitizer.fingerprint import fingerprint
+from npuscope.sanitizer.records import LaunchRecord
+from npuscope.sanitizer.suite import Outcome
 
-VERSION = 1
-
-UNCHECKED = ("races", "uninitialised reads", "synchronisation")
-"""What no check looks at yet; every report says so."""
+VERSION = 2
+"""Of the JSON document. 1 was one list of findings; 2 says what became of each check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run of checks came to."""
+    """What a run of checks came to.
 
-    findings: tuple[Finding, ...]
-    checks: tuple[str, ...]
-    launches: int
-    instructions: int
-    partial: str = ""  # why the result does not cover the whole run
+    `outcomes` hold the findings that are reported. `suppressed` counts, per check and reason, those that an option kept
+    out of the report; `not_run` says of each check that was not run why. `partial` says why the result does not cover
+    the whole run, `notes` what else the user should know, a line each.
+    """
 
-    def count(self, severity: Severity) -> int:
-        """Findings of one severity."""
-        return sum(finding.severity is severity for finding in self.findings)
+    outcomes: tuple[Outcome, ...]
+    launches: tuple[LaunchRecord, ...] = ()
+    partial: tuple[str, ...] = ()
+    suppressed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unlisted: int = 0  # findings that count, but that a person did not want to read (--print-limit)
+    strict: bool = False  # warnings make the run fail
 
-    def summary(self) -> str:
-        """The last line of a report: what was found, what was looked at, what was not."""
-        errors, warnings = self.count(Severity.ERROR), self.count(Severity.WARNING)
-        if not self.launches:
-            return "nothing checked: no kernel was launched"
-        found = f"{_number(errors, 'error')}, {_number(warnings, 'warning')}"
-        if not self.findings:
-            found = "clean" if not self.partial else "nothing found in the part that ran"
-        looked = f"{_number(self.launches, 'launch', 'launches')}, {_number(self.instructions, 'instruction')}"
-        tail = f" Partial: {self.partial}." if self.partial else ""
-        return f"{', '.join(self.checks)}: {found} ({looked}). Not checked: {', '.join(UNCHECKED)}.{tail}"
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that is reported, check by check."""
+        return tuple(finding for outcome in self.outcomes for finding in outcome.findings)
 
-    def to_json(self) -> bytes:
-        """The JSON document, indented, with a newline at the end."""
-        document: dict[str, Any] = {
-            "version": VERSION,
-            "checks": list(self.checks),
-            "not_checked": list(UNCHECKED),
-            "launches": self.launches,
-            "instructions": self.instructions,
-            "errors": self.count(Severity.ERROR),
-            "warnings": self.count(Severity.WARNING),
-            "partial": self.partial,
-            "findings": [finding.to_json() for finding in self.findings],
-        }
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    @property
+    def checked(self) -> tuple[LaunchRecord, ...]:
+        """The launches that were looked at."""
+        return tuple(record for record in self.launches if record.checked)
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that were looked at."""
+        return sum(record.instructions for record in self.launches)
+
+    def count(self, severity: Severity, check: str | None = None) -> int:
+        """Findings of one severity, of one check or of all."""
+        return sum(
+            finding.severity is severity
+            for outcome in self.outcomes
+            if check in (None, outcome.name)
+            for finding in outcome.findings
+        )
+
+    def hidden(self, check: str) -> int:
+        """Findings of a check that an option kept out of the report."""
+        return sum(self.suppressed.get(check, {}).values())
 
 
-def _number(count: int, word: str, words: str | None = None) -> str:
+def document(result: Result) -> dict[str, Any]:
+    """The result as plain values."""
+    return {
+        "version": VERSION,
+        "checks": [_check(result, outcome) for outcome in result.outcomes]
+        + [{"name": name, "status": "not run", "reason": why} for name, why in result.not_run.items()],
+        "launches": len(result.checked),
+        "skipped": len(result.launches) - len(result.checked),
+        "instructions": result.instructions,
+        "errors": result.count(Severity.ERROR),
+        "warnings": result.count(Severity.WARNING),
+        "advisories": result.count(Severity.ADVISORY),
+        "suppressed": sum(result.hidden(outcome.name) for outcome in result.outcomes),
+        "partial": "; ".join(result.partial),
+        "notes": list(result.notes),
+        "kernels": [asdict(record) for record in result.launches],
+        "findings": [{**finding.to_json(), "fingerprint": fingerprint(finding)} for finding in result.findings],
+    }
+
+
+def _check(result: Result, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "status": status(result, outcome),
+        "errors": result.count(Severity.ERROR, outcome.name),
+        "warnings": result.count(Severity.WARNING, outcome.name),
+        "advisories": result.count(Severity.ADVISORY, outcome.name),
+        "suppressed": dict(result.suppressed.get(outcome.name, {})),
+        "limits": list(outcome.limits),
+    }
+
+
+def status(result: Result, outcome: Outcome) -> str:
+    """``findings``, ``clean``, ``nothing checked``, or ``incomplete``: nothing found, but not everything looked at."""
+    if outcome.findings:
+        return "findings"
+    if not result.checked:
+        return "nothing checked"
+    return "incomplete" if outcome.limits or result.partial else "clean"
+
+
+def json_bytes(result: Result) -> bytes:
+    """The JSON document, indented, with a newline at the end."""
+    return orjson.dumps(document(result), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def number(count: int, word: str, words: str | None = None) -> str:
+    """``1 error``, ``2 errors``."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"

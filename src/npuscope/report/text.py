@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import linecache
-import os
 from collections.abc import Iterable
 
+from npuscope.report.document import Result, number
+from npuscope.report.kinds import title
+from npuscope.report.verdict import verdict_lines
 from npuscope.sanitizer.findings import Access, Finding, Owner
+from npuscope.sanitizer.fingerprint import shown_path
 from npuscope.trace.schema import SourceFrame
 
 MAX_CORES = 4
 
 
+def text_bytes(result: Result) -> bytes:
+    """The whole report: findings, then the verdict."""
+    parts = [finding_text(finding) for finding in result.findings[: len(result.findings) - result.unlisted]]
+    if result.unlisted:
+        parts.append(f"{number(result.unlisted, 'more finding')} not printed (--print-limit).")
+    return ("\n\n".join([*parts, "\n".join(verdict_lines(result))]) + "\n").encode()
+
+
 def finding_text(finding: Finding) -> str:
     """One finding, several lines, no newline at the end."""
-    head = f"{finding.severity.word}: {finding.kind.replace('-', ' ')} in {finding.kernel}{_cores(finding)}"
-    lines = [f"{head}: {finding.summary}".ljust(0) + f"  [{finding.kind}]"]
-    if finding.access is not None and finding.owner is not None:
-        lines.extend(_access(finding.access, finding.owner))
+    where = f"in {finding.kernel}{_cores(finding)}" if finding.kernel else "on the host"
+    head = f"{finding.severity.word}: {title(finding.kind)} {where}"
+    lines = [f"{head}: {finding.summary}  [{finding.kind}]"]
+    if finding.access is not None:
+        lines.extend(_access(finding, finding.access))
     elif finding.frames:
         lines.extend(_stack(finding.frames))
+    if finding.other is not None:
+        lines.extend(_access(finding, finding.other))
     if finding.owner is not None and finding.owner.frames and finding.access is not None:
         lines.append(f"  {_place(finding.owner.frames[0])}  {finding.owner.name or 'the tensor'} was made here")
     lines.extend(f"  {note}" for note in finding.notes)
+    if finding.edge and finding.edge not in finding.advice:
+        lines.append(f"  Missing between the two: {finding.edge}.")
     if finding.advice:
         lines.append(f"  {finding.advice}")
     lines.append(f"  {_occurrence(finding)}")
@@ -38,13 +54,21 @@ def _cores(finding: Finding) -> str:
     return f", {finding.cores[0]}" if finding.cores else ""
 
 
-def _access(access: Access, owner: Owner) -> list[str]:
-    name = owner.name or "tensor"
-    touched = f"{name}[{access.first}:{access.last}]"
-    where = f"{owner.space} {access.address:#x}, {access.size} B"
+def _access(finding: Finding, access: Access) -> list[str]:
+    """One side: its line, what it does, and the calls that led there."""
+    doing = f"{access.pipe:<5} {access.role}s {_touched(finding.owner, access)} in {access.opcode}"
+    pair = finding.access, finding.other
+    if all(pair) and len({side.core for side in pair if side is not None}) > 1:
+        doing = f"{access.core}  {doing}"
     lines = _stack(access.frames)
-    doing = f"{access.pipe:<5} {access.role}s {touched} ({where}) in {access.opcode}"
     return [*lines[:1], f"    {doing}", *lines[1:]] if lines else [f"  {access.operation}  {doing}"]
+
+
+def _touched(owner: Owner | None, access: Access) -> str:
+    if owner is None:
+        return f"{access.size} B at {access.address:#x}"
+    where = f"{owner.space} {access.address:#x}, {access.size} B"
+    return f"{owner.name or 'tensor'}[{access.first}:{access.last}] ({where})"
 
 
 def _stack(frames: tuple[SourceFrame, ...]) -> list[str]:
@@ -60,12 +84,6 @@ def _place(frame: SourceFrame) -> str:
     return f"{shown_path(frame.file)}:{frame.line}"
 
 
-def shown_path(file: str) -> str:
-    """A path as short as it can be named from here."""
-    relative = os.path.relpath(file) if os.path.isabs(file) else file
-    return relative if not relative.startswith("..") else file
-
-
 def _occurrence(finding: Finding) -> str:
     times = "Once" if finding.count == 1 else f"{finding.count} times"
     cores = ""
@@ -73,5 +91,7 @@ def _occurrence(finding: Finding) -> str:
         named = ", ".join(finding.cores[:MAX_CORES])
         more = f" and {len(finding.cores) - MAX_CORES} more" if len(finding.cores) > MAX_CORES else ""
         cores = f" on {named}{more}"
+    if not finding.kernel:
+        return f"{times}."
     line = f", {_place(finding.launch_frame)}" if finding.launch_frame is not None else ""
-    return f"{times}{cores}. Launch {finding.launched}{line}."
+    return f"{times}{cores}. Launch {finding.launched}{line}." if finding.launched else f"{times}{cores}."

@@ -12,7 +12,7 @@ from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site
 
-ROLE_WORDS = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "write"}
+ROLE_WORDS = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "atomic write", Role.SPOIL: "write"}
 
 
 def view_of(batch: Batch, row: int) -> AccessView:
@@ -84,7 +84,7 @@ class AccessView:
         return Access(
             self.site.name, self.opcode, self.pipe.name, ROLE_WORDS[self.role], self.address, self.touched_bytes(),
             low // width, -(-high // width), self.site.frames, self.batch.launch.cores[self.core].name, self.serial,
-            self.site_number,
+            self.site_number, owner.name,
         )
 
     def finding(

@@ -54,6 +54,7 @@ class Access:
     core: str = ""  # "AIV 3"
     serial: int = -1  # row of the instruction in its launch
     site: int = 0  # its number in the trace's site table, which the vendor's reports call pc
+    buffer: str = ""  # name of the buffer that `first` and `last` count in
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,12 @@ class Collector:
             return
         cores = known.cores + tuple(core for core in finding.cores if core not in known.cores)
         self._found[key] = replace(known, count=known.count + finding.count, cores=cores)
+
+    def copy(self) -> Collector:
+        """A collector that goes on from here by itself."""
+        other = Collector()
+        other._found = dict(self._found)
+        return other
 
     @property
     def findings(self) -> list[Finding]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from npuscope.sanitizer.access import AccessView, describe, footprint_of, runs, view_of, width_of, widths_of
+from npuscope.sanitizer.access import AccessView, runs, view_of, width_of, widths_of
 from npuscope.sanitizer.alignment import required
 from npuscope.sanitizer.buffers import NEVER, BufferTable, FootprintTable
+from npuscope.sanitizer.context import Context
 from npuscope.sanitizer.faults import fault_finding
 from npuscope.sanitizer.findings import Collector, Finding, Severity
-from npuscope.sanitizer.overwrite import Overlap, Writers
+from npuscope.sanitizer.heap import Heap
+from npuscope.sanitizer.overwrite import Overwrites
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site, Space
 
@@ -27,38 +29,44 @@ class MemoryCheck:
 
     name = "memory"
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
         self.collector = Collector()
+        self._heap = Heap(self.collector, context.settings.leaks, context.settings.unused)
+        self._overwrites = Overwrites(context.hazards) if context.overwrites else None
         self._footprints = FootprintTable()
         self._buffers = BufferTable()
         self._faults = 0
-        self._writers = Writers()
         self._over: set[Space] = set()  # memories that the launch's framework buffers overflow
 
     @property
     def findings(self) -> list[Finding]:
         """What was found so far."""
-        return self.collector.findings
+        overwrites = self._overwrites.findings if self._overwrites is not None else []
+        return self.collector.findings + overwrites + self._heap.findings
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """Nothing is left out."""
-        return ()
+        """What was not looked at."""
+        return self._overwrites.limits if self._overwrites is not None else ()
+
+    def host(self, batch: Batch) -> None:
+        """Look at what the host did with device memory before a batch."""
+        self._heap.host(batch)
 
     def check(self, batch: Batch) -> None:
         """Look at one batch."""
         if batch.first == 0:
             self._buffers = BufferTable()
             self._faults = 0
-            self._writers = Writers()
             self._over = set()
         self._machine_faults(batch)
         self._buffers.grow(batch)
         if batch.access.shape[1]:
             self._accesses(batch)
+        if self._overwrites is not None:
+            self._overwrites.check(batch)
         if batch.last:
-            for overlap in self._writers.overlaps(batch):
-                self._overwritten(batch, overlap)
+            self._heap.end(batch)
 
     def _machine_faults(self, batch: Batch) -> None:
         for fault in batch.faults[self._faults :]:
@@ -75,12 +83,13 @@ class MemoryCheck:
         instruction, role, buffer, address, footprint = batch.access
         low, high = self._footprints.extents(batch, footprint)
         touched = low < high
-        self._writers.add(batch, table.space[buffer] == Space.GM, low, high)
         outside = touched & ((address + low < table.base[buffer]) | (address + high > table.end[buffer]))
         stale = touched & (instruction > table.freed[buffer])
         frozen = touched & table.frozen[buffer] & (role != Role.READ)
         opcode = batch.column("opcode")[instruction - batch.first]
         skewed = touched & self._misaligned(batch, opcode, role, buffer, address, footprint)
+        for row in self._heap.touch(batch, touched):
+            self._late(batch, int(row))
         for row in self._shifted(batch, low, high):
             self._overlapping(batch, int(row))
         for row in np.flatnonzero(outside):
@@ -188,6 +197,19 @@ class MemoryCheck:
         )
         self.collector.add(("freed", *view.key()), finding)
 
+    def _late(self, batch: Batch, row: int) -> None:
+        view = view_of(batch, row)
+        block = self._heap.blocks.by_serial[view.buffer.block]
+        finding = view.finding(
+            "use-after-free",
+            Severity.ERROR,
+            f"{view.buffer.name} lies in device memory that is free already",
+            "Launch before the free, or allocate the memory anew.",
+            size=view.touched_bytes(),
+            notes=block.notes(),
+        )
+        self.collector.add(("late", block.made, block.freed, *view.key()), finding)
+
     def _frozen(self, batch: Batch, row: int) -> None:
         view = view_of(batch, row)
         finding = view.finding(
@@ -210,27 +232,6 @@ class MemoryCheck:
             size=view.touched_bytes(),
         )
         self.collector.add(("overlap", *view.key()), finding)
-
-    def _overwritten(self, batch: Batch, overlap: Overlap) -> None:
-        earlier, later = overlap.writes
-        owner = batch.buffers[later.buffer]
-        names = [batch.launch.cores[write.core].name for write in overlap.writes]
-        site, other = batch.sites[later.site], batch.sites[earlier.site]
-        where = f" at {other.frames[0].file}:{other.frames[0].line}" if other.frames else ""
-        finding = describe(
-            batch, later.site, later.core, later.opcode, later.pipe, owner, Role.WRITE, later.address,
-            footprint_of(batch, later.footprint),
-        ).finding(
-            "overwrite",
-            Severity.WARNING,
-            f"{overlap.end - overlap.start} bytes of {owner.name} are written by {names[0]} and by {names[1]}, "
-            "and nothing in the kernel orders the two",
-            "Give each core a part of its own, add atomically, or order the cores (sync_all).",
-            size=overlap.end - overlap.start,
-            element=(overlap.start - owner.base) // width_of(owner),
-            notes=(f"{names[0]} writes them{where}.",),
-        )
-        self.collector.add(("overwrite", batch.launch.kernel, site, other, owner.name), finding)
 
     def _skewed(self, batch: Batch, row: int) -> None:
         view = view_of(batch, row)

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from npuscope.errors import UserError
+from npuscope.sanitizer.context import Context, Settings
 from npuscope.sanitizer.dcci import DcciCheck
 from npuscope.sanitizer.findings import Finding
+from npuscope.sanitizer.init import InitCheck
 from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.sanitizer.race import RaceCheck
 from npuscope.sanitizer.registers import RegisterCheck
 from npuscope.sanitizer.sync import SyncCheck
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Launch
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the user chose.
-
-    `dcci` is "exact" (a model of each core's cache lines), "strict" (the vendor's rule: a DCCI right beside the scalar
-    access) or "off". `trace_masks` lists vector instructions that run under a non-default mask. `leaks` and `unused`
-    ask for device memory that is never freed and never touched. `block` limits the checks of one core's instructions
-    to that block.
-    """
-
-    dcci: str = "exact"
-    trace_masks: bool = False
-    leaks: bool = False
-    unused: bool = False
-    block: int | None = None
 
 
 class Check(Protocol):
@@ -50,6 +36,14 @@ class Check(Protocol):
         """What could not be looked at and why, a phrase each; empty when everything was."""
 
 
+@runtime_checkable
+class HostCheck(Protocol):
+    """A check that also looks at what the host does with device memory."""
+
+    def host(self, batch: Batch) -> None:
+        """Look at the host's events before a batch, whether or not its launch is looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one check came to. `limits` says what it did not look at and why."""
@@ -59,11 +53,13 @@ class Outcome:
     limits: tuple[str, ...] = ()
 
 
-CHECKS: dict[str, Callable[[Settings], Check]] = {
-    "memory": lambda settings: MemoryCheck(),
-    "sync": lambda settings: SyncCheck(settings.block),
-    "registers": lambda settings: RegisterCheck(settings.trace_masks, settings.block),
-    "dcci": lambda settings: DcciCheck(settings.dcci),
+CHECKS: dict[str, Callable[[Context], Check]] = {
+    "memory": MemoryCheck,
+    "race": lambda context: RaceCheck(context.hazards),
+    "init": lambda context: InitCheck(context.hazards),
+    "sync": lambda context: SyncCheck(context.settings.block),
+    "registers": lambda context: RegisterCheck(context.settings.trace_masks, context.settings.block),
+    "dcci": lambda context: DcciCheck(context.settings.dcci),
 }
 """The checks by name, in the order in which reports show them."""
 
@@ -80,12 +76,13 @@ class Suite:
     def __init__(
         self, names: Iterable[str] | None = None, settings: Settings | None = None, selects: Selector | None = None
     ) -> None:
-        self.settings = settings or Settings()
         chosen = list(CHECKS if names is None else names)
         unknown = [name for name in chosen if name not in CHECKS]
         if unknown:
             raise UserError(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
-        self.checks: Sequence[Check] = [CHECKS[name](self.settings) for name in CHECKS if name in chosen]
+        self._context = Context(settings or Settings(), chosen)
+        self.checks: Sequence[Check] = [CHECKS[name](self._context) for name in CHECKS if name in chosen]
+        self._host_checks = [check for check in self.checks if isinstance(check, HostCheck)]
         self.launches = 0
         self.instructions = 0
         self.skipped = 0
@@ -95,6 +92,10 @@ class Suite:
 
     def check(self, batch: Batch) -> None:
         """Look at one batch."""
+        for host_check in self._host_checks:
+            host_check.host(batch)
+        if batch.closing:
+            return
         if batch.first == 0:
             self._chosen = self._selects(batch.launch)
         if not self._chosen:
@@ -102,6 +103,8 @@ class Suite:
             return
         self.instructions += batch.instruction.shape[1]
         self.launches += batch.last
+        if self._context.asked is not None:
+            self._context.asked.check(batch)
         for check in self.checks:
             check.check(batch)
         if batch.last:

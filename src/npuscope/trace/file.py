@@ -1,17 +1,18 @@
 """Trace files: a zip of Arrow tables, one pair per batch, and one JSON document with everything else.
 
 Layout: ``trace.json`` (schema version, opcode names, footprints, sites, and per batch its launch, first row, new
-buffers and faults), ``instruction/N.arrow`` and ``access/N.arrow`` (columns as in the schema), ``explicit/N.arrow``
-(starts of explicit footprints as lists). The file appears under its name only when it is complete.
+buffers and faults, and the host's events), ``instruction/N.arrow`` and ``access/N.arrow`` (columns as in the schema),
+``explicit/N.arrow`` (starts of explicit footprints as lists). The file appears under its name only when it is complete.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,6 +32,8 @@ from npuscope.trace.schema import (
     CoreInfo,
     CoreType,
     Fault,
+    HostEvent,
+    HostKind,
     Launch,
     Site,
     SourceFrame,
@@ -51,7 +54,7 @@ class TraceWriter:
         self._batches: list[dict[str, Any]] = []
         self._launch = -1
         self._known = {"buffers": 0, "faults": 0, "explicit": 0}
-        self._sites: list[Site] = []
+        self._tables: list[list[Site]] = []  # one of sites for each process of the run
         self._whole = True
 
     def write(self, batch: Batch) -> None:
@@ -66,17 +69,20 @@ class TraceWriter:
         fresh = batch.explicit[self._known["explicit"] :]
         if fresh:
             self._zip.writestr(f"explicit/{number}.arrow", _lists(fresh))
+        if not self._tables or self._tables[-1] is not batch.sites:
+            self._tables.append(batch.sites)
         self._batches.append(
             {
+                "sites": len(self._tables) - 1,
                 "launch": _launch_json(batch.launch),
                 "first": batch.first,
                 "last": batch.last,
+                "host": [astuple(event) for event in batch.host],
                 "buffers": [_buffer_json(item) for item in batch.buffers[self._known["buffers"] :]],
                 "faults": [_fault_json(item) for item in batch.faults[self._known["faults"] :]],
             }
         )
         self._known = {"buffers": len(batch.buffers), "faults": len(batch.faults), "explicit": len(batch.explicit)}
-        self._sites = batch.sites
         self._whole = True
 
     def __enter__(self) -> TraceWriter:
@@ -84,14 +90,16 @@ class TraceWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
                  ) -> None:
-        complete = kind is None and self._whole
-        if complete:
-            self._zip.writestr("trace.json", orjson.dumps(self._document()))
-        self._zip.close()
-        if complete:
-            os.replace(self._temporary, self.path)
-        else:
-            self._temporary.unlink(missing_ok=True)
+        try:
+            if kind is None and self._whole:
+                self._zip.writestr("trace.json", orjson.dumps(self._document()))
+                self._zip.close()
+                os.replace(self._temporary, self.path)
+        finally:
+            if self._temporary.exists():
+                with contextlib.suppress(OSError):  # a full disk is told once
+                    self._zip.close()
+                self._temporary.unlink(missing_ok=True)
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -101,7 +109,7 @@ class TraceWriter:
                 [item.nbytes, item.loops, None if item.mask is None else item.mask.hex(), item.mask_rank]
                 for item in FOOTPRINTS
             ],
-            "sites": [asdict(site) for site in self._sites],
+            "sites": [[asdict(site) for site in table] for table in self._tables],
             "batches": self._batches,
         }
 
@@ -137,7 +145,10 @@ def _batches(archive: zipfile.ZipFile, document: dict[str, Any]) -> Iterator[Bat
         for nbytes, loops, mask, rank in document["footprints"]
     ]
     footprints = np.array(shapes or [0], np.int64)
-    sites = [Site(item["name"], tuple(SourceFrame(**frame) for frame in item["frames"])) for item in document["sites"]]
+    tables = [
+        [Site(item["name"], tuple(SourceFrame(**frame) for frame in item["frames"])) for item in table]
+        for table in document["sites"]
+    ]
     names = set(archive.namelist())
     launch: Launch | None = None
     buffers: list[Buffer] = []
@@ -157,7 +168,9 @@ def _batches(archive: zipfile.ZipFile, document: dict[str, Any]) -> Iterator[Bat
         access = _read_table(archive.read(f"access/{number}.arrow"))
         row = ACCESS_COLUMNS.index("footprint")
         access[row] = np.where(access[row] >= 0, footprints[np.maximum(access[row], 0)], access[row])
-        yield Batch(launch, entry["first"], instruction, access, buffers, explicit, sites, faults, entry["last"])
+        host = [HostEvent(serial, HostKind(kind), *rest) for serial, kind, *rest in entry["host"]]
+        yield Batch(launch, entry["first"], instruction, access, buffers, explicit, tables[entry["sites"]], faults,
+                    entry["last"], host)
 
 
 def _table(names: tuple[str, ...], columns: np.ndarray) -> bytes:
@@ -222,12 +235,13 @@ def _launch(plain: dict[str, Any]) -> Launch:
 
 def _buffer_json(buffer: Buffer) -> list[Any]:
     return [int(buffer.space), buffer.core, buffer.base, buffer.size, buffer.kind, buffer.name, buffer.dtype,
-            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable]
+            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable, buffer.undefined, buffer.block]
 
 
 def _buffer(plain: list[Any]) -> Buffer:
-    space, core, base, size, kind, name, dtype, shape, *rest = plain
-    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), *rest)
+    space, core, base, size, kind, name, dtype, shape, site, generation, writeable, undefined, block = plain
+    return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), site, generation, writeable,
+                  tuple((start, end) for start, end in undefined), block)
 
 
 def _fault_json(fault: Fault) -> dict[str, Any]:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from npuscope.trace.footprint import Explicit
-from npuscope.trace.schema import ACCESS_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Fault, Launch, Site
+from npuscope.trace.schema import (
+    ACCESS_COLUMNS,
+    HOST_MEMORY,
+    INSTRUCTION_COLUMNS,
+    NO_LAUNCH,
+    Buffer,
+    Fault,
+    HostEvent,
+    HostKind,
+    Launch,
+    Site,
+)
 
 BATCH_ROWS = 1 << 14
 """Instructions per batch: bounds memory, and is large enough that a tool's per-batch cost does not matter."""
@@ -21,7 +32,8 @@ class Batch:
 
     `instruction` is (columns, rows) int64 in the order of INSTRUCTION_COLUMNS, `access` likewise. `first` is the row
     number of the batch's first instruction in its launch. `buffers`, `explicit` and `sites` are the launch's tables so
-    far. `last` is true for the launch's final batch.
+    far. `last` is true for the launch's final batch. `host` is what the host did with device memory since the batch
+    before; after the last launch, one batch without a launch brings the rest (see `closing`).
     """
 
     launch: Launch
@@ -33,6 +45,12 @@ class Batch:
     sites: list[Site]
     faults: list[Fault]
     last: bool
+    host: Sequence[HostEvent] = ()
+
+    @property
+    def closing(self) -> bool:
+        """Whether this batch belongs to no launch and only ends the trace."""
+        return self.launch.index == NO_LAUNCH
 
     def column(self, name: str) -> np.ndarray:
         """An instruction column by name, (rows,)."""
@@ -67,6 +85,8 @@ class Recorder:
     faults: list[Fault] = field(default_factory=list)
     rows: int = 0
     flushed: int = 0
+    host: list[HostEvent] = field(default_factory=list)
+    host_events: int = 0
 
     def add_site(self, site: Site) -> int:
         """Register a source location; returns its number."""
@@ -93,6 +113,14 @@ class Recorder:
         self.explicit.append(Explicit(starts, nbytes))
         return -len(self.explicit)
 
+    def add_host_event(
+        self, kind: HostKind, site: int, target: int, source: int = HOST_MEMORY, size: int = 0, room: int = 0
+    ) -> int:
+        """Note what the host does with device memory between launches; returns the event's serial number."""
+        self.host.append(HostEvent(self.host_events, kind, site, target, source, size, room))
+        self.host_events += 1
+        return self.host_events - 1
+
     def add_fault(self, fault: Fault) -> None:
         """Note something the machine could not do."""
         self.faults.append(fault)
@@ -110,6 +138,7 @@ class Recorder:
                 self.sites,
                 self.faults,
                 last,
+                self._taken(),
             )
             for consumer in self.consumers:
                 consumer(batch)
@@ -117,8 +146,20 @@ class Recorder:
         self.instructions.clear()
         self.accesses.clear()
 
+    def _taken(self) -> Sequence[HostEvent]:
+        taken, self.host = self.host, []
+        return taken
+
     def end(self) -> None:
         """Finish the current launch."""
         self.flush(last=True)
         self.launch = None
 
+    def finish(self) -> None:
+        """End the trace: hand over what the host did after the last launch, when it ever touched device memory."""
+        if self.host_events:
+            self.launch = Launch(NO_LAUNCH, "", "", (), (), {}, {})
+            self.buffers, self.explicit, self.faults = [], [], []
+            self.rows = self.flushed = 0
+            self.flush()
+            self.launch = None

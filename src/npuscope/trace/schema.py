@@ -1,4 +1,4 @@
-"""The trace schema, version 1. Everything a tool may know about a kernel run is defined here.
+"""The trace schema, version 2. Everything a tool may know about a kernel run is defined here.
 
 Tables (all integers are int64 columns unless said otherwise):
 
@@ -9,6 +9,7 @@ Tables (all integers are int64 columns unless said otherwise):
 * ``buffer``: a piece of memory that something owns, :class:`Buffer`. A TQue buffer gets a new id each time it is
   allocated, so that the use of a stale tensor can be told from the use of its successor.
 * ``launch``: one kernel launch, :class:`Launch`.
+* ``host``: what the host does with device memory between launches, :class:`HostEvent`, in order.
 * ``fault``: what the machine itself refused or could not go on with, :class:`Fault`.
 """
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 
 INSTRUCTION_COLUMNS = ("core", "pipe", "opcode", "site", "origin", "a", "b", "c", "d", "work")
 """``core`` indexes ``Launch.cores``; ``a``..``d`` are up to four operands (event or flag id; m, n, k; repeat; buffer);
@@ -31,6 +32,12 @@ explicit offsets (``-1`` is the first)."""
 
 NO_SITE = 0
 """Row 0 of the site table: no source location."""
+
+HOST_MEMORY = 0
+"""Stands for an address in the host's own memory."""
+
+NO_BLOCK = -1
+"""Stands for a device address that belongs to no block, and for no block at all."""
 
 
 class Pipe(IntEnum):
@@ -65,6 +72,7 @@ class Role(IntEnum):
     READ = 0
     WRITE = 1
     ATOMIC = 2
+    SPOIL = 3  # a write whose bytes the device leaves undefined
 
 
 class Origin(IntEnum):
@@ -74,6 +82,15 @@ class Origin(IntEnum):
     FRAMEWORK = 1
     COMPILER = 2
     HARDWARE = 3
+
+
+class HostKind(IntEnum):
+    """What the host does with device memory."""
+
+    MALLOC = 0
+    FREE = 1
+    COPY = 2
+    SET = 3
 
 
 class CoreType(IntEnum):
@@ -103,7 +120,12 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory with an owner. ``base`` is a device address (GM) or a byte offset inside the space; ``size`` in bytes."""
+    """Memory with an owner. ``base`` is a device address (GM) or a byte offset inside the space; ``size`` in bytes.
+
+    ``undefined`` are the bytes of a kernel's argument that had no value when the launch began: (start, end) offsets
+    from ``base``, sorted, not empty and not touching. Only an allocation without content (``np.empty``) leaves any.
+    An argument that lies in memory which the script allocated on the device itself names that ``block``.
+    """
 
     space: Space
     core: int  # index in Launch.cores, -1 when all cores share it
@@ -116,6 +138,30 @@ class Buffer:
     site: int = NO_SITE
     generation: int = 0
     writeable: bool = True
+    undefined: tuple[tuple[int, int], ...] = ()
+    block: int = NO_BLOCK  # serial of the HostEvent that allocated the memory an argument lies in
+
+
+AFTER_LAUNCH = "kernel launch"
+"""Name of the site of a free that the DSL itself does when a launch has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvent:
+    """One operation of the host on device memory. `serial` counts them over the whole session.
+
+    ``target`` is the device address of a new or freed block, or of what a copy or set writes; ``source`` what a copy
+    reads (each HOST_MEMORY or NO_BLOCK where that is so); `size` in bytes; `room` what a copy says its target holds.
+    Addresses are made up and none is given out twice.
+    """
+
+    serial: int
+    kind: HostKind
+    site: int
+    target: int
+    source: int = HOST_MEMORY
+    size: int = 0
+    room: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +176,10 @@ class CoreInfo:
     def name(self) -> str:
         """For people: ``AIV 3``."""
         return f"{self.type.name} {self.block}"
+
+
+NO_LAUNCH = -1
+"""The index of the launch that is none: it carries the host's events after the last one."""
 
 
 @dataclass(slots=True)

@@ -118,6 +118,8 @@ def library_call(writer: Writer, op: Op) -> None:
             continue
         literal = isinstance(value, (bool, int, float, str, type(None)))
         arguments.append(f"{name}={value!r}" if literal else f"{name}={writer.constant(value)}")
+    if entry.polling is not None and writer.while_depth and not any(id(item) in writer.varying for item in op.operands):
+        arguments.append("fixed=True")
     names = [writer.define(result) for result in op.results]
     names += [_renamed(writer, op, entry, output) for output in entry.outputs]
     call = f"{_callee(writer, op, entry)}({', '.join(arguments)})"

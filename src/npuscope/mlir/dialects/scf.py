@@ -51,6 +51,8 @@ def while_loop(writer: Writer, op: Op) -> None:
     writer.emit("while True:")
     writer.indent()
     writer.while_depth += 1
+    outside = writer.varying
+    writer.varying = outside | _varying(op)
     operations, passed = _split(before.operations)
     writer.body(operations)
     condition, *values = writer.uses(passed)
@@ -62,7 +64,15 @@ def while_loop(writer: Writer, op: Op) -> None:
     writer.body(operations)
     assign(writer, carried, writer.uses(yielded))
     writer.while_depth -= 1
+    writer.varying = outside
     writer.dedent()
+
+
+def _varying(loop: Op) -> set[int]:
+    """Values (by id) that may be others in each turn of a loop; constants are not among them."""
+    values = [value for region in loop.regions for block in region.blocks for value in block.arguments]
+    values += [result for op in loop.walk() if op.name != "arith.constant" for result in op.results]
+    return {id(value) for value in values}
 
 
 def branch(writer: Writer, op: Op) -> None:

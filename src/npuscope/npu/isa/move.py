@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from npuscope.errors import Unsupported, UserError
-from npuscope.npu.core import Core, opcode
+from npuscope.npu.core import SPOIL, Core, opcode
 from npuscope.npu.isa.atomic import accumulate
 from npuscope.npu.layout import BLOCK, Layout, contiguous, strided
 from npuscope.npu.memory import UNDEFINED_BYTE
-from npuscope.npu.tensor import Tensor
+from npuscope.npu.tensor import Tensor, shifted
 from npuscope.trace.schema import Pipe, Space
 
 PIPES: dict[tuple[Space, Space], Pipe] = {
@@ -225,7 +225,13 @@ def copy_pad_in(
         raw = bytes([UNDEFINED_BYTE]) * 8 if padding.bits is None else (padding.bits % (1 << 64)).to_bytes(8, "little")
         out[:] = np.frombuffer(raw[:size], out.dtype)
     out[:, left : left + elements] = values.view(out.dtype)
-    core.store(destination, strided(out.shape, (row + gap * BLOCK, size), size), out)
+    pitch = row + gap * BLOCK
+    core.store(destination, strided(out.shape, (pitch, size), size), out)
+    if padding.bits is None and (left or right or core.chip.arch == "3510"):
+        for first, last in ((0, left), (left + elements, row // size)):
+            if first < last:
+                spoilt = strided((count, last - first), (pitch, size), size)
+                core.note(SPOIL, shifted(destination, first * size), spoilt)
 
 
 def copy_pad_out(

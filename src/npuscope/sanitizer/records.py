@@ -1,0 +1,47 @@
+"""What a report needs to know of a launch once its trace is gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npuscope.trace.recorder import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """One launch of a run: its number, what ran where, and how much of it was looked at.
+
+    `checked` is false for a launch that a filter left out; `stopped` is the error that ended it early.
+    """
+
+    index: int
+    kernel: str
+    chip: str
+    arch: str
+    cores: int
+    instructions: int
+    checked: bool = True
+    stopped: str = ""
+
+
+class LaunchLog:
+    """Makes records from batches: `take` each batch, and get the record at a launch's last one."""
+
+    def __init__(self) -> None:
+        self._instructions = 0
+
+    def take(self, batch: Batch, checked: bool) -> LaunchRecord | None:
+        """The launch's record when `batch` is its last, else None."""
+        if batch.closing:
+            return None
+        if batch.first == 0:
+            self._instructions = 0
+        self._instructions += batch.instruction.shape[1]
+        if not batch.last:
+            return None
+        launch = batch.launch
+        errors = [str(fault.facts["error"]) for fault in batch.faults if fault.code == "stopped"]
+        return LaunchRecord(
+            launch.index, launch.kernel, launch.chip, launch.arch, len(launch.cores),
+            self._instructions if checked else 0, checked, "; ".join(errors),
+        )

@@ -1,0 +1,1 @@
+"""Mutants of clean kernels, and witnesses of what a mutant can do that know nothing of the sanitizer."""
