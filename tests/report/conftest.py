@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -49,6 +50,12 @@ def result(*findings: Finding, **changes: Any) -> Result:
     outcomes = tuple(Outcome(name, tuple(item for item in findings if item.check == name)) for name in names)
     record = LaunchRecord(0, "add_tile", "Ascend910B1", "2201", 8, 1000)
     return replace(Result(outcomes, (record,)), **changes)
+
+
+@pytest.fixture(autouse=True)
+def fresh_sources() -> None:
+    """Source lines are read anew: tests reuse file names."""
+    linecache.clearcache()
 
 
 @pytest.fixture

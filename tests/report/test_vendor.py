@@ -73,10 +73,9 @@ def test_stomp(make_finding: Make, make_access: Make) -> None:
 
 def test_illegal_free(make_finding: Make) -> None:
     """The space after ``free()`` is real."""
-    owner = Owner("", "heap", "GM", 0x12C0C0013000, 64, "", ())
     found = make_finding(
-        "illegal-free", kernel="", owner=owner, access=None, cores=(), frames=frames("host/run.py:64:1"),
-        facts={"serial": 9},
+        "illegal-free", kernel="", owner=None, access=None, cores=(), frames=frames("host/run.py:64:1"),
+        facts={"address": 0x12C0C0013000, "serial": 9},
     )
     assert printed(found) == """\
 ====== ERROR: illegal free()\x20
@@ -87,7 +86,8 @@ def test_illegal_free(make_finding: Make) -> None:
 def test_leak(make_finding: Make) -> None:
     """Headline, block, summary."""
     owner = Owner("", "heap", "GM", 0x12C0C0013000, 2048, "", (), frames("host/run.py:22:1"))
-    found = make_finding("leak", kernel="", owner=owner, access=None, cores=(), size=2048, facts={"serial": 3})
+    found = make_finding("leak", kernel="", owner=owner, access=None, cores=(), size=2048,
+                         facts={"blocks": [[0x12C0C0013000, 2048, 3]]})
     assert printed(found) == """\
 ====== ERROR: LeakCheck: detected memory leaks
 
@@ -102,7 +102,8 @@ def test_unused_memory(make_finding: Make) -> None:
     """No space before ``byte(s)`` in the summary."""
     owner = Owner("", "heap", "GM", 0x12C0C0014000, 512, "", (), frames("host/run.py:23:1"))
     found = make_finding(
-        "unused-memory", Severity.WARNING, kernel="", owner=owner, access=None, cores=(), size=512, facts={"serial": 4}
+        "unused-memory", Severity.WARNING, kernel="", owner=owner, access=None, cores=(), size=512,
+        facts={"blocks": [[0x12C0C0014000, 512, 4]]},
     )
     assert printed(found) == """\
 ====== WARNING: Unused memory of 512 byte(s)
@@ -116,7 +117,7 @@ def test_register_not_reset(make_finding: Make) -> None:
     """One line, values decimal and unsigned."""
     found = make_finding(
         "register-not-reset", Severity.WARNING, kernel="relu", access=None, owner=None,
-        facts={"register": "VECTOR_MASK_0", "expected": -1, "current": 255},
+        facts={"register": "VECTOR_MASK_0", "expected": (1 << 64) - 1, "current": 255},
     )
     assert printed(found) == (
         "[mssanitizer] Warning:Register VECTOR_MASK_0 was not reset to default in block aiv(0) on kernel relu. "
@@ -124,12 +125,12 @@ def test_register_not_reset(make_finding: Make) -> None:
     )
 
 
-def test_non_default_mask(make_finding: Make, make_access: Make) -> None:
+def test_non_default_mask(make_finding: Make) -> None:
     """The instruction, the mode and the mask."""
     found = make_finding(
         "non-default-mask", Severity.ADVISORY, kernel="relu",
-        access=make_access(site=0x90, serial=12, frames=frames("kernels/relu.py:19:9")),
-        facts={"instruction": "VADD", "mode": "Counter", "mask_high": 0, "mask_low": 100},
+        access=None, frames=frames("kernels/relu.py:19:9"),
+        facts={"instruction": "VADD", "mode": "Counter", "mask_high": "0x0", "mask_low": "0x64", "site": 0x90, "row": 12},
     )
     assert printed(found) == """\
 ====== INFO: VADD is using non-default mask. MaskMode: Counter, MaskHigh: 0x0, MaskLow: 0x64
@@ -178,17 +179,14 @@ def test_missing_dcci(make_finding: Make, make_access: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "opcode", "words"),
-    [
-        ("unpaired-flag", "set_flag", "Unpaired set_flag"),
-        ("redundant-flag", "set_flag", "Redundant set_flag"),
-        ("redundant-flag", "wait_flag", "Redundant wait_flag"),
-    ],
+    ("kind", "words"), [("unpaired-flag", "Unpaired set_flag"), ("flag-set-twice", "Repeated set_flag")]
 )
-def test_flags(make_finding: Make, make_access: Make, kind: str, opcode: str, words: str) -> None:
+def test_flags(make_finding: Make, kind: str, words: str) -> None:
     """From pipe to pipe."""
-    side = make_access(opcode=opcode, site=0x31C, serial=77, frames=frames("kernels/softmax.py:52:9"))
-    found = make_finding(kind, Severity.WARNING, kernel="softmax", access=side, owner=None, edge="V_MTE2")
+    found = make_finding(
+        kind, Severity.WARNING, kernel="softmax", access=None, owner=None, frames=frames("kernels/softmax.py:52:9"),
+        facts={"event": "V_MTE2", "id": 0, "site": 0x31C, "row": 77},
+    )
     assert printed(found) == f"""\
 ====== WARNING: {words} instructions detected
 ======    from PIPE_V to PIPE_MTE2 in softmax
@@ -197,11 +195,29 @@ def test_flags(make_finding: Make, make_access: Make, kind: str, opcode: str, wo
 ======    #0 kernels/softmax.py:52:9"""
 
 
+def test_redundant_pairs(make_finding: Make) -> None:
+    """Two identical set and wait pairs are four reports (sanitizer.md 2.4)."""
+    places = [(number, [("k.py", 10 + number, 5)]) for number in range(4)]
+    found = make_finding(
+        "redundant-flag", Severity.WARNING, kernel="softmax", access=None, owner=None,
+        facts={"event": "V_MTE2", "rows": [20, 21, 22, 23], "places": places},
+    )
+    reports = printed(found).split("\n\n")
+    assert [report.splitlines()[0] for report in reports] == [
+        *["====== WARNING: Redundant set_flag instructions detected"] * 2,
+        *["====== WARNING: Redundant wait_flag instructions detected"] * 2,
+    ]
+    assert [report.splitlines()[-1] for report in reports] == [
+        f"======    #0 k.py:{line}:5" for line in (10, 12, 11, 13)
+    ]
+    assert "======    code in pc current 0x2 (serialNo:22)" in reports[1]
+
+
 def test_stuck(make_finding: Make) -> None:
     """A group a stalled pipe between lines that hold the prefix alone."""
-    pipe = {"instruction": "WAIT_FLAG", "pipe": "V", "core": "AIV 0", "site": 0x150, "serial": 33,
-            "frames": frames("kernels/softmax.py:40:9")}
-    found = make_finding("deadlock", kernel="softmax", access=None, owner=None, facts={"stalled": [pipe]})
+    wait = {"instruction": "WAIT_FLAG", "pipe": "V", "core": "AIV 0", "site": 0x150, "row": 33,
+            "frames": [("kernels/softmax.py", 40, 9)]}
+    found = make_finding("deadlock", kernel="softmax", access=None, owner=None, facts={"waits": [wait]})
     assert printed(found) == """\
 ====== ERROR: Sync error detected. kernel locked up at
 ======    \n======    WAIT_FLAG in softmax

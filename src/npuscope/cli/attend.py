@@ -95,4 +95,6 @@ class _Watch:
         if pid == 0:
             return None
         code = os.waitstatus_to_exitcode(status)
+        if self.presses and code:  # whatever it says (pyasc has a handler that exits with 2), Ctrl-C ended it
+            return Ended(128 + signal.SIGINT, max(-code, 0), True)
         return Ended(128 - code, -code, bool(self.presses)) if code < 0 else Ended(code, 0, bool(self.presses))

@@ -13,7 +13,16 @@ from npuscope.cli.check_options import check_options
 from npuscope.cli.collect import Collected, from_batches, from_folder
 from npuscope.cli.output import complain, require_folder
 from npuscope.cli.plan import Plan, spool_folder
-from npuscope.cli.reporting import Reporting, chosen_formats, failing, not_asked, read_rules, result_of, write_reports
+from npuscope.cli.reporting import (
+    Reporting,
+    chosen_formats,
+    failing,
+    not_asked,
+    read_baseline,
+    read_rules,
+    result_of,
+    write_reports,
+)
 from npuscope.cli.run_plan import run_script_in_child
 from npuscope.cli.save import saved
 from npuscope.cli.script import require_script
@@ -114,5 +123,5 @@ def _reporting(options: dict[str, Any]) -> Reporting:
         raise UserError(f"{len(formats)} formats need --output PREFIX, to which each adds its suffix")
     return Reporting(
         formats, output, options["strict"], read_rules(options["suppressions"]), options["gen_suppressions"],
-        options["baseline"], options["print_limit"], options["max_per_site"], options["block_id"],
+        read_baseline(options["baseline"]), options["print_limit"], options["max_per_site"], options["block_id"],
     )

@@ -68,8 +68,8 @@ def from_batches(batches: Iterable[Batch], plan: Plan) -> Collected:
 
 
 def _stops(records: list[LaunchRecord]) -> list[str]:
-    """The launches that an error ended."""
-    return list(dict.fromkeys(f"{item.kernel} stopped early, {item.stopped}" for item in records if item.stopped))
+    """The launches that did not come to their end."""
+    return list(dict.fromkeys(f"{item.kernel} {item.stopped}" for item in records if item.stopped))
 
 
 def _endings(ended: Ended) -> list[str]:

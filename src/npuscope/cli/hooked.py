@@ -54,7 +54,9 @@ class Hooked:
     def _open(self) -> None:
         """Start a spool of this process's own; what the parent of a fork found stays the parent's."""
         plan = self.plan
+        self._finished = False
         self.recorder.launches = 0
+        self.recorder.host = []
         suite = Suite(plan.checks, plan.settings, LaunchSelector(plan.launches))
         self.spool = self.recorder.spool = SpoolWriter(self.folder, suite)
         self.recorder.consumers[:] = [self.spool.take]
@@ -71,7 +73,9 @@ class Hooked:
     def close(self) -> None:
         """Say the last word of this process."""
         if self.folder.exists():  # a process may outlive the run
-            self.recorder.finish()
+            if not self._finished:
+                self._finished = True
+                self.recorder.finish()
             self.spool.close()
 
 

@@ -15,7 +15,15 @@ from npuscope.cli.collect import Collected, from_batches, from_folder
 from npuscope.cli.mssanitizer_options import HELP, Options, Refused, read_options
 from npuscope.cli.output import complain, discard, require_folder
 from npuscope.cli.plan import Plan, spool_folder
-from npuscope.cli.reporting import Reporting, failing, generated, read_rules, result_of, write_files
+from npuscope.cli.reporting import (
+    Reporting,
+    failing,
+    generated,
+    read_baseline,
+    read_rules,
+    result_of,
+    write_files,
+)
 from npuscope.cli.run_plan import run_program
 from npuscope.cli.save import saved
 from npuscope.errors import EXIT_CLEAN, EXIT_USAGE, UserError
@@ -172,8 +180,8 @@ def _reporting(options: Options) -> Reporting:
         screens.append(Screen("blocks other than 0 (--all-blocks)", _inside_another_block))
     return Reporting(
         formats, options.output, options.strict, read_rules(tuple(options.suppressions)), options.generate,
-        options.baseline, options.print_limit, options.max_per_site, options.block, tuple(screens), advisories=True,
-        always_suffix=True,
+        read_baseline(options.baseline), options.print_limit, options.max_per_site, options.block, tuple(screens),
+        advisories=True, always_suffix=True,
     )
 
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from npuscope.cli.reporting import read_rules
 from npuscope.errors import UserError
 from npuscope.frontends import install_all
 from npuscope.frontends.launch import Session
+from npuscope.frontends.uninitialised import Poison
 from npuscope.npu.chip import load_chip
 from npuscope.report.document import number
 from npuscope.report.text import findings_text
 from npuscope.sanitizer.findings import Finding, Severity
 from npuscope.sanitizer.judge import Screen, is_quiet_advisory, judge
+from npuscope.sanitizer.merge import sameness
 from npuscope.sanitizer.suite import Suite
 from npuscope.sanitizer.suppressions import Rules, allowed_in_source
 from npuscope.trace.recorder import Batch, Recorder
+from npuscope.trace.schema import NO_LAUNCH, HostEvent, Launch
 
 TOTALS = "npuscope"
 """The key under which a worker of pytest-xdist hands its totals to the controller."""
@@ -40,18 +45,39 @@ class Checks:
             self._suite = Suite(self._names)
             self._rules = Rules(read_rules(tuple(Path(file) for file in option("--npuscope-suppressions"))))
             chip = option("--npuscope-chip")
+            self._recorder = Recorder(consumers=[self._take])
             session = Session(
-                Recorder(consumers=[self._take]), load_chip(chip) if chip else None, print_line=print,
-                notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),
+                self._recorder, load_chip(chip) if chip else None, print_line=print,
+                notice=lambda line: print(f"npuscope: {line}", file=sys.stderr), poison=Poison(),
             )
         except UserError as error:
             raise pytest.UsageError(f"npuscope: {error}") from None
         self._strict = bool(option("--npuscope-strict"))
         self.totals: Counter[str] = Counter()
+        self._host: list[HostEvent] = []
+        self._known: Counter[str] = Counter()  # how often the suite had found what, when it was made
         install_all(session)
+        self._poison = session.poison
+        if self._poison is not None:
+            self._poison.__enter__()
 
     def _take(self, batch: Batch) -> None:
+        self._host.extend(batch.host)
         self._suite.check(batch)
+
+    def _fresh_suite(self) -> None:
+        """A suite for the next phase, which knows the device memory that the host has so far."""
+        self._suite = Suite(self._names)
+        if self._host:
+            nothing = np.empty((0, 0), np.int64)
+            launch = Launch(NO_LAUNCH, "", "", (), (), {}, {})
+            self._suite.check(Batch(launch, 0, nothing, nothing, [], [], self._recorder.sites, [], False, self._host))
+        self._known = Counter({sameness(finding): finding.count for finding in self._suite.findings})
+
+    def pytest_unconfigure(self) -> None:
+        """Arrays are left alone from here on."""
+        if self._poison is not None:
+            self._poison.__exit__(None, None, None)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -85,7 +111,9 @@ class Checks:
     def _judged(self, item: pytest.Item) -> list[Finding]:
         """What the phase's kernels did that is not allowed; everything goes into the totals."""
         suite, allowed = self._suite, allowances(item)
-        self._suite = Suite(self._names)
+        self._recorder.finish()  # host events that no launch has brought along
+        outcomes = [replace(item, findings=self._new(item.findings)) for item in suite.outcomes]
+        self._fresh_suite()
         screens = [
             Screen("marker", lambda finding: any(fnmatchcase(finding.kind, kind) for kind in allowed)),
             Screen("rules", self._rules),
@@ -93,7 +121,7 @@ class Checks:
         ]
         if not self._strict:
             screens.append(Screen("advisories", is_quiet_advisory))
-        judged = judge(suite.outcomes, screens)
+        judged = judge(outcomes, screens)
         findings = [finding for outcome in judged.outcomes for finding in outcome.findings]
         self.totals.update(
             launches=suite.launches, instructions=suite.instructions, stopped=len(suite.stopped),
@@ -101,6 +129,10 @@ class Checks:
         )
         self.totals.update(finding.severity.word for finding in findings)
         return findings
+
+    def _new(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Findings that the suite did not have from the start."""
+        return tuple(finding for finding in findings if finding.count > self._known[sameness(finding)])
 
     def pytest_sessionfinish(self) -> None:
         """A worker hands its totals over."""

@@ -60,7 +60,7 @@ class Reporting:
     strict: bool = False
     rules: tuple[Rule, ...] = ()
     generate: bool = False
-    baseline: Path | None = None
+    baseline: tuple[str, ...] | None = None  # fingerprints of an earlier report
     print_limit: int | None = None
     max_per_site: int | None = None
     block: int | None = None
@@ -95,11 +95,13 @@ def _text(file: Path) -> str:
         raise UserError(f"cannot read {file}: it is not text") from None
 
 
-def read_baseline(file: Path) -> Baseline:
-    """The findings of an earlier JSON report. Raises UserError when the file is none."""
+def read_baseline(file: Path | None) -> tuple[str, ...] | None:
+    """The fingerprints in an earlier JSON report. Raises UserError when the file is none."""
+    if file is None:
+        return None
     try:
         findings = orjson.loads(_text(file))["findings"]
-        return Baseline([str(finding["fingerprint"]) for finding in findings])
+        return tuple(str(finding["fingerprint"]) for finding in findings)
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{file}: not a JSON report of this version (npuscope check --format json)") from None
 
@@ -109,7 +111,7 @@ def result_of(collected: Collected, choices: Reporting, not_run: Mapping[str, st
     rules = Rules(choices.rules)
     screens = [Screen("rules", rules), Screen("comments", allowed_in_source)]
     if choices.baseline is not None:
-        screens.append(Screen("baseline", read_baseline(choices.baseline)))
+        screens.append(Screen("baseline", Baseline(choices.baseline)))
     if choices.block is not None:
         screens.append(Screen("other blocks", of_other_block(choices.block)))
     screens += choices.screens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from npuscope.report.kinds import title
@@ -23,6 +23,8 @@ from npuscope.report.vendor_lines import (
     one_block,
 )
 from npuscope.sanitizer.findings import Access, Finding
+from npuscope.sanitizer.fingerprint import shown_path
+from npuscope.trace.schema import SourceFrame
 
 Form = Callable[[Page, Finding], list[str]]
 
@@ -44,7 +46,7 @@ def _sized(words: str) -> Form:
 
     def lines(page: Page, finding: Finding) -> list[str]:
         if finding.access is None:
-            return _other(page, finding)
+            return _on_host(finding, words) if not finding.kernel else _other(page, finding)
         return [
             _head(finding, f"{words} of size {finding.size}"),
             f"{address_line(finding)}{in_kernel(finding)}",
@@ -66,60 +68,61 @@ def _stomp(page: Page, finding: Finding) -> list[str]:
     ]
 
 
-def _illegal_free(page: Page, finding: Finding) -> list[str]:
+def _on_host(finding: Finding, words: str) -> list[str]:
+    """What the host did to device memory."""
     return [
-        _head(finding, "illegal free() "),
-        f"{DETAIL}at {_base(finding):#x} on GM",
-        *_code(page, finding),
+        _head(finding, f"{words} of size {finding.size}"),
+        f"{DETAIL}at {int(finding.facts.get('address', 0)):#x} on GM",
+        f"{DETAIL}{DEVICE}",
+        _host_code(finding),
     ]
+
+
+def _illegal_free(page: Page, finding: Finding) -> list[str]:
+    address = int(finding.facts.get("address", 0))
+    return [_head(finding, "illegal free() "), f"{DETAIL}at {address:#x} on GM", _host_code(finding)]
 
 
 def _leak(page: Page, finding: Finding) -> list[str]:
-    size = finding.size
-    made = _made(finding)
-    where = f"{made[0].file}:{made[0].line}" if made else "<unknown>"
-    return [
-        _head(finding, "LeakCheck: detected memory leaks"),
-        "",
-        f"{DETAIL}Direct leak of {size} byte(s)",
-        f"{DEEP}at {_base(finding):#x} on GM",
-        f"{DEEP}allocated in {where} (serialNo:{_serial(finding)})",
-        "",
-        f"{HEAD}SUMMARY: {size} byte(s) leaked in {finding.count} allocation(s)",
-    ]
+    lines = [_head(finding, "LeakCheck: detected memory leaks"), ""]
+    for base, size, serial in _blocks_of(finding):
+        lines += [
+            f"{DETAIL}Direct leak of {size} byte(s)",
+            f"{DEEP}at {base:#x} on GM",
+            f"{DEEP}allocated in {_made_at(finding)} (serialNo:{serial})",
+            "",
+        ]
+    return [*lines, f"{HEAD}SUMMARY: {finding.size} byte(s) leaked in {finding.count} allocation(s)"]
 
 
 def _unused(page: Page, finding: Finding) -> list[str]:
-    made = _made(finding)
-    where = f"{made[0].file}:{made[0].line}" if made else "<unknown>"
-    return [
-        _head(finding, f"Unused memory of {finding.size} byte(s)"),
-        f"{DETAIL}at {_base(finding):#x} on GM",
-        f"{DETAIL}code in {where} (serialNo:{_serial(finding)})",
-        "",
-        f"{HEAD}SUMMARY: {finding.size}byte(s) unused memory in {finding.count} allocation(s)",
-    ]
+    lines = []
+    for base, size, serial in _blocks_of(finding):
+        lines += [
+            _head(finding, f"Unused memory of {size} byte(s)"),
+            f"{DETAIL}at {base:#x} on GM",
+            f"{DETAIL}code in {_made_at(finding)} (serialNo:{serial})",
+            "",
+        ]
+    return [*lines, f"{HEAD}SUMMARY: {finding.size}byte(s) unused memory in {finding.count} allocation(s)"]
 
 
-def _made(finding: Finding) -> tuple[Any, ...]:
-    return (finding.owner.frames if finding.owner is not None else ()) or finding.frames
+def _blocks_of(finding: Finding) -> list[tuple[int, int, int]]:
+    """Address, size and event number of each block that a finding is about."""
+    base = finding.owner.base if finding.owner is not None else 0
+    listed = finding.facts.get("blocks") or [(base, finding.size, 0)]
+    return [(int(start), int(size), int(serial)) for start, size, serial in listed]
 
 
-def _base(finding: Finding) -> int:
-    if finding.owner is not None:
-        return finding.owner.base
-    return int(finding.facts.get("address", 0) or (finding.access.address if finding.access is not None else 0))
+def _made_at(finding: Finding) -> str:
+    frames = (finding.owner.frames if finding.owner is not None else ()) or finding.frames
+    return f"{shown_path(frames[0].file)}:{frames[0].line}" if frames else "<unknown>"
 
 
-def _serial(finding: Finding) -> int:
-    return int(finding.facts.get("serial", 0))
-
-
-def _code(page: Page, finding: Finding) -> list[str]:
-    """Host code: a line and the number of the event."""
-    frames = finding.access.frames if finding.access is not None else finding.frames
-    where = f"{frames[0].file}:{frames[0].line}" if frames else "<unknown>"
-    return [f"{DETAIL}code in {where} (serialNo:{_serial(finding)})"]
+def _host_code(finding: Finding) -> str:
+    """The line of the program and the number of the event."""
+    where = f"{shown_path(finding.frames[0].file)}:{finding.frames[0].line}" if finding.frames else "<unknown>"
+    return f"{DETAIL}code in {where} (serialNo:{int(finding.facts.get('serial', 0))})"
 
 
 def _register(page: Page, finding: Finding) -> list[str]:
@@ -142,8 +145,18 @@ def _mask(page: Page, finding: Finding) -> list[str]:
             f"MaskHigh: {_hex(facts.get('mask_high', 0))}, MaskLow: {_hex(facts.get('mask_low', 0))}",
         ),
         f"{DETAIL}in kernel {kernel_name(finding.kernel)} {DEVICE}",
-        *location_lines(page, finding.access, finding.frames),
+        *_place(page, finding),
     ]
+
+
+def _place(page: Page, finding: Finding, site: int | None = None, row: int | None = None) -> list[str]:
+    """Where an instruction without a memory access stands: the check says which site and row."""
+    facts = finding.facts
+    site = facts.get("site") if site is None else site
+    if site is None:
+        return location_lines(page, finding.access, finding.frames)
+    row = int(facts.get("row", 0)) if row is None else row
+    return [f"{DETAIL}code in pc current {int(site):#x} (serialNo:{max(row, 0)})", *frame_lines(page, finding.frames)]
 
 
 def _hex(value: Any) -> str:
@@ -192,43 +205,58 @@ def _cache(words: str) -> Form:
 
 
 def _flag(words: str) -> Form:
-    """A flag operation from one pipe to another."""
+    """A set_flag that goes wrong."""
 
     def lines(page: Page, finding: Finding) -> list[str]:
-        source, _, target = finding.edge.partition("_")
-        if not target:
+        if "event" not in finding.facts:
             return _other(page, finding)
-        name = _operation(finding)
-        return [
-            _head(finding, f"{words} {name} instructions detected"),
-            f"{DETAIL}from PIPE_{source} to PIPE_{target}{in_kernel(finding)}",
-            block_line(page, finding),
-            *location_lines(page, finding.access, finding.frames),
-        ]
+        return _flag_lines(page, finding, f"{words} set_flag", _place(page, finding))
 
     return lines
 
 
-def _operation(finding: Finding) -> str:
-    opcode = str(finding.facts.get("opcode") or (finding.access.opcode if finding.access is not None else ""))
-    return "wait_flag" if "wait" in opcode else "set_flag"
+def _flag_lines(page: Page, finding: Finding, words: str, place: list[str]) -> list[str]:
+    source, _, target = str(finding.facts["event"]).partition("_")
+    return [
+        _head(finding, f"{words} instructions detected"),
+        f"{DETAIL}from PIPE_{source} to PIPE_{target}{in_kernel(finding)}",
+        block_line(page, finding),
+        *place,
+    ]
+
+
+def _redundant(page: Page, finding: Finding) -> list[str]:
+    """Both of each pair of identical operations, the sets and the waits: four reports."""
+    rows, places = finding.facts.get("rows"), finding.facts.get("places")
+    if not rows or not places:
+        return _flag("Redundant")(page, finding)
+    lines = []
+    for number, name in ((0, "set_flag"), (2, "set_flag"), (1, "wait_flag"), (3, "wait_flag")):
+        site, frames = places[number]
+        head = f"{DETAIL}code in pc current {int(site):#x} (serialNo:{max(int(rows[number]), 0)})"
+        place = [head, *frame_lines(page, _frames(frames))]
+        lines += ["", *_flag_lines(page, finding, f"Redundant {name}", place)]
+    return lines[1:]
+
+
+def _frames(plain: Sequence[Sequence[Any]]) -> tuple[SourceFrame, ...]:
+    """Frames from the (file, line, column) of a finding's facts."""
+    return tuple(SourceFrame(str(file), int(line), int(column)) for file, line, column in plain)
 
 
 def _stuck(page: Page, finding: Finding) -> list[str]:
-    stalled = finding.facts.get("stalled") or []
+    waits = finding.facts.get("waits") or []
     lines = [_head(finding, "Sync error detected. kernel locked up at"), DETAIL]
-    for pipe in stalled:
-        frames = pipe.get("frames") or ()
+    for wait in waits:
+        where = f"in block {blocks([wait['core']], page.splits(finding))} {DEVICE}"
         lines += [
-            f"{DETAIL}{pipe['instruction']}{in_kernel(finding)}",
-            f"{DETAIL}by PIPE_{pipe['pipe']} in block {blocks([pipe['core']], page.splits(finding))} {DEVICE}",
-            f"{DETAIL}code in pc current {int(pipe.get('site', 0)):#x} (serialNo:{max(int(pipe.get('serial', 0)), 0)})",
-            *frame_lines(page, tuple(frames)),
+            f"{DETAIL}{wait['instruction']}{in_kernel(finding)}",
+            f"{DETAIL}by PIPE_{wait['pipe']} {where}",
+            f"{DETAIL}code in pc current {int(wait['site']):#x} (serialNo:{max(int(wait.get('row', 0)), 0)})",
+            *frame_lines(page, _frames(wait["frames"])),
             DETAIL,
         ]
-    if not stalled:
-        lines += [*(f"{DETAIL}{note}" for note in finding.notes), DETAIL]
-    return [*lines, f"{HEAD}SUMMARY: {len(stalled) or len(finding.notes)} pipe(s) locked up."]
+    return [*lines, f"{HEAD}SUMMARY: {len(waits)} pipe(s) locked up."]
 
 
 def _other(page: Page, finding: Finding) -> list[str]:
@@ -262,7 +290,7 @@ FORMS: dict[str, Form] = {
     "stale-write-back": _cache("Stale write-back"),
     "false-sharing": _cache("False sharing"),
     "unpaired-flag": _flag("Unpaired"),
-    "redundant-flag": _flag("Redundant"),
+    "redundant-flag": _redundant,
     "flag-set-twice": _flag("Repeated"),
     "deadlock": _stuck,
 }

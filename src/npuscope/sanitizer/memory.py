@@ -129,7 +129,7 @@ class MemoryCheck:
         code = ((opcode * 4 + role) * 16 + space) * 32 + width
         kinds, where = np.unique(code, return_inverse=True)
         needed = np.array([self._needed(int(kind)) for kind in kinds], np.int64)[where]
-        return (footprint >= 0) & (address % needed != 0)
+        return (footprint >= 0) & (role != Role.SPOIL) & (address % needed != 0)  # what is spoilt is no operand
 
     def _needed(self, code: int) -> int:
         rest, width = divmod(code, 32)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from npuscope.sanitizer.findings import Access, Collector, Finding
 from npuscope.sanitizer.suite import Outcome
+from npuscope.trace.schema import NO_LAUNCH
 
 
 def merged(parts: Sequence[tuple[tuple[Outcome, ...], int]]) -> tuple[Outcome, ...]:
@@ -23,13 +24,17 @@ def merged(parts: Sequence[tuple[tuple[Outcome, ...], int]]) -> tuple[Outcome, .
             collector = collectors.setdefault(outcome.name, Collector())
             limits.setdefault(outcome.name, {}).update(dict.fromkeys(outcome.limits))
             for finding in outcome.findings:
-                collector.add((_sameness(finding),), replace(finding, launch=finding.launch + offset))
+                collector.add((sameness(finding),), _moved(finding, offset))
     return tuple(
         Outcome(name, tuple(collector.findings), tuple(limits[name])) for name, collector in collectors.items()
     )
 
 
-def _sameness(finding: Finding) -> str:
+def _moved(finding: Finding, offset: int) -> Finding:
+    return finding if finding.launch == NO_LAUNCH else replace(finding, launch=finding.launch + offset)
+
+
+def sameness(finding: Finding) -> str:
     """All of a finding that does not depend on which core, launch or process it was."""
     return repr(
         replace(

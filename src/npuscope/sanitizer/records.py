@@ -11,7 +11,7 @@ from npuscope.trace.recorder import Batch
 class LaunchRecord:
     """One launch of a run: its number, what ran where, and how much of it was looked at.
 
-    `checked` is false for a launch that a filter left out; `stopped` is the error that ended it early.
+    `checked` is false for a launch that a filter left out; `stopped` says how it fell short of its end.
     """
 
     index: int
@@ -40,8 +40,9 @@ class LaunchLog:
         if not batch.last:
             return None
         launch = batch.launch
-        errors = [str(fault.facts["error"]) for fault in batch.faults if fault.code == "stopped"]
+        stops = [f"stopped early, {fault.facts['error']}" for fault in batch.faults if fault.code == "stopped"]
+        stops += ["can never finish"] if any(fault.code == "deadlock" for fault in batch.faults) else []
         return LaunchRecord(
             launch.index, launch.kernel, launch.chip, launch.arch, len(launch.cores),
-            self._instructions if checked else 0, checked, "; ".join(errors),
+            self._instructions if checked else 0, checked, "; ".join(stops),
         )

@@ -96,7 +96,8 @@ class SyncCheck:
             notes = (f"It was set before at {_place(batch, first)}, and nothing has waited for it since.",)
         key = (kernel, fault.code, site, facts.get("event"), facts.get("id"), facts.get("what"))
         found = form_finding(batch, fault, form, notes=notes, site=site)
-        self.collector.add(key, replace(found, facts={**found.facts, "site": site}))
+        place = {"site": site, "row": int(facts.get("set_row", fault.instruction))}
+        self.collector.add(key, replace(found, facts={**found.facts, **place}))
 
     def _site_of(self, batch: Batch, fault: Fault, row: int) -> int:
         """The line of a set_flag by its row in the launch."""
@@ -138,7 +139,7 @@ class SyncCheck:
             f"nothing between the sets, pipe {event.target.name} nothing between the waits",
             "Leave out one of the two pairs.",
             {"event": event.name, "id": repeat.number, "source": event.source.name, "target": event.target.name,
-             "rows": repeat.rows, "sites": repeat.sites},
+             "rows": repeat.rows, "places": [(line, _frames(batch, line)) for line in repeat.sites]},
             repeat.sites[2],
             (f"First pair: {first_set} and {first_wait}; second: {second_set} and {second_wait}.",), repeat.count,
         )
@@ -157,6 +158,11 @@ class SyncCheck:
                 frames=batch.sites[site].frames,
             )
             self.collector.add((launch.kernel, *key), finding)
+
+
+def _frames(batch: Batch, site: int) -> list[tuple[str, int, int]]:
+    """The lines of a site as plain values."""
+    return [(frame.file, frame.line, frame.column) for frame in batch.sites[site].frames]
 
 
 def _place(batch: Batch, site: int) -> str:

@@ -217,7 +217,7 @@ asc.set_atomic_none()
         "I11",
         kernel(
             """
-asc.data_copy_pad(a, x_gm, asc.DataCopyExtParams(1, 188, 0, 0, 0), asc.DataCopyPadExtParams(x.dtype, is_pad=False, left_padding=0, right_padding=0, padding_value=0))  #-
+asc.data_copy_pad(a, x_gm, asc.DataCopyExtParams(1, 188, 0, 0, 0), asc.DataCopyPadExtParams(x.dtype, is_pad=False, left_padding=0, right_padding=1, padding_value=0))  #-
 #+ asc.data_copy_pad(a, x_gm, asc.DataCopyExtParams(1, 188, 0, 0, 0), asc.DataCopyPadExtParams(x.dtype, is_pad=True, left_padding=0, right_padding=1, padding_value=0))
 sync(MTE2_V, 0)
 asc.reduce_sum(b, a, c, count=48)  # later

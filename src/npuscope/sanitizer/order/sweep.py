@@ -369,7 +369,7 @@ def pass_on(
             for other in range(start, source):
                 read += table[AS, other] != WRITE
             size = sequence_length(shapes, in_order, table[SHAPE, source])
-            if table[AS, access] == SPOIL or size == 0 or target == 0 or (grouped and read // (reads // writes) != write):
+            if size == 0 or target == 0 or (grouped and read // (reads // writes) != write):
                 continue
             low = scratch[item, 1] * target // size
             high = -(-(scratch[item, 2] * target) // size)
