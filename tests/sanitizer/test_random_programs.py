@@ -19,7 +19,7 @@ from scenarios.witness import launches
 
 pytest.importorskip("asc")
 
-SEEDS = range(100)
+SEEDS = range(60)
 Key = tuple[str, str, int, int]  # pipes and lines, the later access first
 
 
@@ -49,10 +49,11 @@ def kind_of(hazard: Hazard) -> str:
     return "relies-on-auto-sync" if hazard.auto else hazard.kind
 
 
+@pytest.mark.parametrize("strided", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_check_and_model_agree(seed: int) -> None:
+def test_check_and_model_agree(seed: int, strided: bool) -> None:
     """One program."""
-    ran = run_text(program(random_program(seed)), checks=("race",))
+    ran = run_text(program(random_program(seed, strided)), checks=("race",))
     assert ran.code == 0
     model, check = modelled(ran), reported(ran)
     assert [(key, kind) for key, kind in check if kind not in {kind_of(one) for one in model.get(key, ())}] == []
