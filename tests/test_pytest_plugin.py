@@ -35,8 +35,12 @@ def copy(x: asc.GlobalAddress, z: asc.GlobalAddress, n: int):
     asc.wait_flag(asc.HardEvent.MTE2_MTE3, 0)
     asc.data_copy(target, tile, n)
 
-def launch(n, blocks=1):
-    copy[blocks](np.ones(64, np.float32), np.zeros(64, np.float32), n)
+@asc.jit
+def left_set(x: asc.GlobalAddress):
+    asc.set_flag(asc.HardEvent.MTE2_V, 0)
+
+def launch(n):
+    copy[1](np.ones(64, np.float32), np.zeros(64, np.float32), n)
 '''
 
 TESTS = KERNEL + '''
@@ -50,7 +54,7 @@ def test_bad():
     launch(128)
 
 def test_warned():
-    launch(64, 2)
+    left_set[1](np.ones(64, np.float32))
 
 @pytest.mark.npuscope(allow=["illegal-read", "illegal-w*"])
 def test_allowed():

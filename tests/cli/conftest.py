@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from npuscope.cli.main import main
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -52,6 +55,15 @@ def launch_other(n):
 READ = HEAD.splitlines().index("    asc.data_copy(tile, source, n)") + 1
 WRITE = HEAD.splitlines().index("    asc.data_copy(target, tile, n)") + 1
 
+SOME = """
+launch(64)
+launch(128)
+launch_other(128)
+launch(64, 2)
+sys.exit(7)
+"""
+"""A clean launch, one with two errors, one with an error of another kernel, one whose two blocks write all of z."""
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -74,6 +86,21 @@ def script(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a script that does SOME, its trace, and the live reports of all checks in every form."""
+    pytest.importorskip("asc")
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "script.py").write_text(HEAD + SOME)
+    words = ["--format", "text,json,sarif,junit,github,vendor", "--output", "live", "--save", "trace", "script.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "npuscope", "check", *words], cwd=folder, env=environment(), capture_output=True,
+        text=True, check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    return folder
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Callable[..., Any]:
     """Start `npuscope` or another module of it in a fresh process, in the test's own folder."""
@@ -94,6 +121,23 @@ def npuscope(command: Callable[..., Any]) -> Run:
         process = command(*arguments, **options)
         out, err = process.communicate(timeout=120)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    return run
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run `npuscope` in this process: for traces and for what is refused, which start no program."""
+
+    def run(*arguments: str | Path, folder: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["npuscope", *map(str, arguments)])
+        linecache.clearcache()
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, ended.value.code, out, err)  # type: ignore[arg-type]
 
     return run
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from npuscope.cli.mssanitizer import run
+
 Run = Callable[..., "CompletedProcess[str]"]
 Write = Callable[..., Path]
 
@@ -106,24 +108,30 @@ def test_log_levels(mssanitizer: Run, script: Write) -> None:
         (["--replay", "plain.txt"], "plain.txt: not a trace of this program"),
     ],
 )
-def test_what_cannot_be_done(mssanitizer: Run, tmp_path: Path, words: list[str], line: str | None) -> None:
+def test_what_cannot_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: list[str],
+    line: str | None,
+) -> None:
     """One line, exit 2."""
     (tmp_path / "plain.txt").write_text("text\n")
-    done = mssanitizer(*words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("[mssanitizer] ERROR: ")
-    assert line is None or done.stderr == f"[mssanitizer] ERROR: {line}\n"
+    monkeypatch.chdir(tmp_path)
+    assert run(words) == 2
+    out, err = capfd.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert err.startswith("[mssanitizer] ERROR: ")
+    assert line is None or err == f"[mssanitizer] ERROR: {line}\n"
 
 
-def test_help_and_version(mssanitizer: Run) -> None:
+def test_help_and_version(capfd: pytest.CaptureFixture[str]) -> None:
     """To standard output; a bad option gives the vendor's line first."""
-    assert "--trace-non-default-spr-reg" in mssanitizer("--help").stdout
-    done = mssanitizer("-v")
-    assert done.stdout.startswith("mssanitizer ")
-    assert done.stderr == "WARNING: '-v' is deprecated; use '-V' instead.\n"
-    bad = mssanitizer("--bogus")
-    assert (bad.returncode, bad.stderr.splitlines()[0]) == (2, "[mssanitizer] ERROR: unrecognized command")
+    assert run(["--help"]) == 0
+    assert "--trace-non-default-spr-reg" in capfd.readouterr().out
+    assert run(["-v"]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("mssanitizer ")
+    assert err == "WARNING: '-v' is deprecated; use '-V' instead.\n"
+    assert run(["--bogus"]) == 2
+    assert capfd.readouterr().err.splitlines()[0] == "[mssanitizer] ERROR: unrecognized command"
 
 
 def test_a_program_without_kernels(mssanitizer: Run) -> None:

@@ -35,10 +35,15 @@ KINDS: dict[str, Kind] = {
     "race-raw": Kind("race (read after write)", "Nothing makes a read wait for the write before it."),
     "race-war": Kind("race (write after read)", "Nothing makes a write wait for the read before it."),
     "race-waw": Kind("race (write after write)", "Nothing orders two writes of the same bytes."),
+    "race-same-value": Kind(
+        "race of equal values", "Nothing orders two writes of the same bytes; the later one changes nothing."
+    ),
     "relies-on-auto-sync": Kind("relies on auto-sync", "Only the device compiler's automatic flags order the two."),
     "unpaired-flag": Kind("unpaired flag", "A flag is set and never waited for."),
     "redundant-flag": Kind("redundant flag", "Two identical flag operations follow each other with nothing between."),
     "flag-set-twice": Kind("flag set twice", "A flag is set again before anything waited for it."),
+    "reserved-event-id": Kind("reserved event id", "A flag uses an id that automatic sync takes for itself."),
+    "cross-core-mode": Kind("mixed cross-core modes", "One cross-core flag is set in two modes at a time."),
     "bad-event": Kind("bad event", "A flag that the device does not have, such as one from a pipe to itself."),
     "cross-core-left-set": Kind("cross-core flag left set", "A cross-core flag is still raised when the kernel ends."),
     "cross-core-overflow": Kind("cross-core flag overflow", "A cross-core flag is set more often than it can count."),

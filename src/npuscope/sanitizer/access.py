@@ -12,7 +12,8 @@ from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site
 
-ROLE_WORDS = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "atomic write", Role.SPOIL: "write"}
+ROLE_WORDS = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "atomic write", Role.SPOIL: "write",
+              Role.REWRITE: "write"}
 
 
 def view_of(batch: Batch, row: int) -> AccessView:

@@ -126,6 +126,7 @@ class MemoryCheck:
         """Which accesses start at an address that their instruction does not take."""
         space = self._buffers.space[buffer]
         width = widths_of(batch.buffers, buffer)
+        role = np.where(role == Role.REWRITE, Role.WRITE, role)
         code = ((opcode * 4 + role) * 16 + space) * 32 + width
         kinds, where = np.unique(code, return_inverse=True)
         needed = np.array([self._needed(int(kind)) for kind in kinds], np.int64)[where]

@@ -8,7 +8,7 @@ from typing import Any
 from npuscope.sanitizer.access import width_of
 from npuscope.sanitizer.findings import Finding, Severity
 from npuscope.sanitizer.hazards import Found, HazardCheck
-from npuscope.sanitizer.order.state import WAW
+from npuscope.sanitizer.order.state import SAME, WAW
 from npuscope.trace.schema import Role
 
 
@@ -20,7 +20,7 @@ class Overwrites(HazardCheck):
     def finding_of(self, found: Found) -> tuple[tuple[Any, ...], Finding] | None:
         """The finding of two plain writes of different cores."""
         later, earlier = found.later, found.earlier
-        if found.kind != WAW or earlier is None or later.core == earlier.core:
+        if found.kind not in (WAW, SAME) or earlier is None or later.core == earlier.core:
             return None
         if Role.ATOMIC in (later.role, earlier.role):
             return None

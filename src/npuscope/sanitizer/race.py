@@ -13,11 +13,10 @@ import numpy as np
 from npuscope.sanitizer.access import AccessView, width_of
 from npuscope.sanitizer.findings import Finding, Severity
 from npuscope.sanitizer.hazards import Found, HazardCheck
-from npuscope.sanitizer.order.state import RAW, USED_UNDEFINED, WAR
+from npuscope.sanitizer.order.state import RAW, SAME, USED_UNDEFINED, WAR, WAW
 from npuscope.trace.schema import CoreType, Pipe, Role
 
-WORDS = {RAW: ("race-raw", "read after write"), WAR: ("race-war", "write after read")}
-WAW_WORDS = ("race-waw", "write after write")
+KINDS = {RAW: "race-raw", WAR: "race-war", WAW: "race-waw", SAME: "race-same-value"}
 RELIES = "relies-on-auto-sync"
 
 
@@ -32,14 +31,15 @@ class RaceCheck(HazardCheck):
             return None
         assert found.earlier is not None
         later, earlier = found.later, found.earlier
-        kind, hazard = WORDS.get(found.kind, WAW_WORDS)
-        severity = Severity.ERROR
+        kind, severity = KINDS[found.kind], Severity.ERROR
+        if found.kind == SAME:
+            severity = Severity.WARNING
         if found.compiler:
             kind, severity = RELIES, Severity.ADVISORY
         owner = later.buffer
         first, size = common(later, earlier)
         finding = later.finding(
-            kind, severity, f"{hazard}: {_summary(later, earlier)}", _advice(later, earlier, found.compiler),
+            kind, severity, _summary(later, earlier), _advice(later, earlier, found),
             size=size, element=(first - owner.base) // width_of(owner),
             notes=_notes(later, earlier),
         )
@@ -55,7 +55,7 @@ class RaceCheck(HazardCheck):
 
 
 def _doing(view: AccessView) -> str:
-    verb = {Role.READ: "reads", Role.WRITE: "writes", Role.ATOMIC: "adds to"}[view.role]
+    verb = {Role.READ: "reads", Role.ATOMIC: "adds to"}.get(view.role, "writes")
     return f"{view.pipe.name} {verb} {view.buffer.name or 'memory'}"
 
 
@@ -84,9 +84,14 @@ def _line(view: AccessView) -> str:
     return f"line {frames[0].line}" if frames else "the first access"
 
 
-def _advice(later: AccessView, earlier: AccessView, compiler: bool) -> str:
+def _advice(later: AccessView, earlier: AccessView, found: Found) -> str:
     between = _between(later, earlier)
-    if compiler:
+    if found.kind == SAME:
+        return (
+            "The later write changes nothing, so the result is the same whichever comes last, as long as the values stay "
+            "equal. Let one core do the work, or give each a part of its own."
+        )
+    if found.compiler:
         return (
             "The device compiler's auto-sync orders this pair. "
             f"Without it, {_order(later, earlier)} {between} is needed."

@@ -107,6 +107,8 @@ class Suite:
             self._context.asked.check(batch)
         for check in self.checks:
             check.check(batch)
+        if batch.last and self._context.asked is not None:
+            self._context.asked.release()
         if batch.last:
             errors = [fault.facts["error"] for fault in batch.faults if fault.code == "stopped"]
             self.stopped.extend(f"{batch.launch.kernel} stopped early, {error}" for error in errors)

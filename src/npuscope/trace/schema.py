@@ -73,6 +73,7 @@ class Role(IntEnum):
     WRITE = 1
     ATOMIC = 2
     SPOIL = 3  # a write whose bytes the device leaves undefined
+    REWRITE = 4  # a write to GM of what is there already; told apart where a launch has several cores and is recorded
 
 
 class Origin(IntEnum):

@@ -219,7 +219,7 @@ asc.data_copy(z_gm, b, 8)  # store #-
             "assert z[0] == 5",
             cores=2,
         ).replace("    b = ub(256, 64)\n", "    b = ub(256, 64)\n    asc.duplicate(b, 0.0, 64)\n    sync(V_S, 0)\n"),
-        (Expect("race-waw", "z", "GM", "AIV 0 -> AIV 1", ("MTE3", "MTE3"), "error", "store", "store"),),
+        (Expect("race-same-value", "z", "GM", "AIV 0 -> AIV 1", ("MTE3", "MTE3"), "warning", "store", "store"),),
         also=("overwrite",),
     ),
     Scenario(

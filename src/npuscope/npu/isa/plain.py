@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npuscope.npu.core import READ, WRITE, Core, opcode
+from npuscope.npu.core import READ, REWRITE, WRITE, Core, opcode
 from npuscope.npu.isa.vector import PAGE, V, alike, spare
 from npuscope.npu.layout import BLOCK, contiguous
 from npuscope.npu.registers import COUNTER, FULL_MASK, NORMAL
@@ -35,15 +35,17 @@ def plain_run(core: Core, site: int, destination: Tensor, source: Tensor, count:
     if start < 0 or place < 0 or start + nbytes > origin.size or place + nbytes > target.size:
         return False
     core.begin(site, route[0], route[1], 0, 0, 0, 0, nbytes)
-    row, number = core.row, contiguous(count, size).number
-    core.recorder.accesses.extend(
-        (row, READ, source.buffer, source.address, number, row, WRITE, destination.buffer, destination.address, number)
-    )
+    row, number, role = core.row, contiguous(count, size).number, WRITE
+    fresh = origin.typed(dtype)[start // size : start // size + count]
+    there = target.typed(dtype)[place // size : place // size + count]
     if target.space == Space.GM:
         core.machine.changes += 1
-    start //= size
-    place //= size
-    target.typed(dtype)[place : place + count] = origin.typed(dtype)[start : start + count]
+        if core.compares and there[0].tobytes() == fresh[0].tobytes() and there.tobytes() == fresh.tobytes():
+            role = REWRITE
+    core.recorder.accesses.extend(
+        (row, READ, source.buffer, source.address, number, row, role, destination.buffer, destination.address, number)
+    )
+    there[...] = fresh
     return True
 
 

@@ -114,6 +114,10 @@ class Hazards:
             self.crowded += int(self.state.used[CROWDED])
             self.state.used[CROWDED] = 0
 
+    def release(self) -> None:
+        """Give back the tables of a launch that is over and has been reported."""
+        self._begin_tables(0)
+
     def _begin(self, batch: Batch) -> None:
         launch = batch.launch
         self._begin_tables(max(len(launch.cores), 1))
@@ -204,7 +208,7 @@ class Hazards:
     def _add_pages(self, count: int, untouched: int) -> int:
         assert self.state is not None
         first = self.state.pages.shape[0]
-        fresh = np.full((count, 2), -1, np.int64)
+        fresh = np.full((count, 3), -1, np.int64)
         fresh[:, 1] = untouched
         self.state = self.state._replace(pages=np.concatenate([self.state.pages, fresh]))
         return first

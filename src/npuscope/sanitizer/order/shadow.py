@@ -26,6 +26,7 @@ from npuscope.sanitizer.order.state import (
     DETAILS,
     EARLIER,
     END,
+    FINGER,
     FOREIGN,
     FOUND,
     HEAD,
@@ -40,6 +41,7 @@ from npuscope.sanitizer.order.state import (
     OLDER,
     RAW,
     ROLE,
+    SAME,
     SEGMENT_FREE,
     SEGMENTS,
     SEGMENTS_FREE,
@@ -56,9 +58,9 @@ from npuscope.sanitizer.order.table import KEY, VALUE, find, mixed
 
 NOBODY: Any = np.int64(-1)
 """No segment and no mark; typed as variables are, a literal would have functions compiled once more for it."""
-READ, WRITE, ATOMIC, UNIT, POLL = 0, 1, 2, 4, 8
+READ, WRITE, ATOMIC, UNIT, POLL, UNCHANGED = 0, 1, 2, 4, 8, 16
 """Roles, and what is added to a role: UNIT for an instruction that works under a unit flag, POLL for a scalar load that
-a loop makes until it sees what another core's scalar unit stores."""
+a loop makes until it sees what another core's scalar unit stores, UNCHANGED for a write of what is there already."""
 WINDOW = 16
 """Instructions of one pipe that may overlap (sanitizer.md 3.8.3): an earlier one is done."""
 CROWD = 256
@@ -121,6 +123,10 @@ def cut(
 ) -> int:
     """Make segments tile `low` to `high` of a page exactly. `before` is a segment that ends at or before `low` (-1:
     none is known). Returns the segment before the first one that lies in the range (-1: it is the page's first)."""
+    if before < 0:
+        finger = pages[page, FINGER]
+        if finger >= 0 and segments[finger, END] <= low:
+            before = finger
     following = segments[before, NEXT] if before >= 0 else pages[page, HEAD]
     while following >= 0 and segments[following, END] <= low:
         before = following
@@ -192,6 +198,7 @@ def visit(
         else:
             before = segment
         if last:
+            pages[page, FINGER] = before
             return before
         segment = following
 
@@ -217,7 +224,7 @@ def clear_pages(pages: np.ndarray, segments: np.ndarray, used: np.ndarray, first
             following = segments[segment, NEXT]
             free_segment(segments, used, segment)
             segment = following
-        pages[page, HEAD] = -1
+        pages[page, HEAD] = pages[page, FINGER] = -1
 
 
 # -- marks -----------------------------------------------------------------------------------------------------------
@@ -344,6 +351,8 @@ def race(
     kind = WAR if marks[mark, ROLE] & 3 == READ else WAW
     if now[OWN + ROLE] & 3 == READ:
         kind = RAW
+    elif kind == WAW and now[OWN + ROLE] & UNCHANGED:
+        kind = SAME
     report(segments, marks, found, index, used, now, segment, mark, kind, compiler)
     if compiler:
         clock[core, pipe, other] = max(clock[core, pipe, other], marks[mark, CLOCK])
@@ -358,7 +367,7 @@ def report(
     segment: int, mark: int, kind: int, compiler: bool,
 ) -> None:
     """Count a pair of lines; its first occurrence on a core is kept in full."""
-    key = mixed(marks[mark, DETAIL] * 2 + compiler) ^ mixed(now[OWN + DETAIL] * 4 + kind + (1 << 40))
+    key = mixed(marks[mark, DETAIL] * 2 + compiler) ^ mixed(now[OWN + DETAIL] * 8 + kind + (1 << 40))
     key = mixed(key ^ mixed(marks[mark, DETAIL + 1] * 4096 + now[OWN + DETAIL + 1] + (1 << 60)))
     key = mixed(key ^ mixed(now[CORE] + (1 << 50))) | 1
     number = entry(found, index, used, key)

@@ -22,8 +22,9 @@ BEFORE, SINCE, KNEW, KNEW_FOREIGN = 0, 1, 2, 9
 what it knew of its core from then on (7 columns), and the row of `State.foreign`."""
 
 
-HEAD, UNTOUCHED = range(2)
-"""Columns of `State.pages`: first segment (-1 none), and what is known of bytes that no segment holds."""
+HEAD, UNTOUCHED, FINGER = range(3)
+"""Columns of `State.pages`: first segment (-1 none), what is known of bytes that no segment holds, and the segment that
+was touched last, where the next search begins if it can (-1 none)."""
 
 START, END, NEXT, MARK, UNDEFINED = range(5)
 """Columns of `State.segments`; MARK is the newest mark, -1 none."""
@@ -44,11 +45,12 @@ ORIGIN_ROW = EARLIER
 """Of a use of bytes never written (its access is LATER, LOW their first address, HIGH - LOW how many): the row of the
 instruction that brought them there, -1 when they were read where they lay."""
 FOUND_ROW = 22
-RAW, WAR, WAW, USED_UNDEFINED, BROUGHT_UNDEFINED = range(5)
-"""Kinds of `State.found`. The last is no finding: it keeps an instruction (LATER) that others go back to."""
+RAW, WAR, WAW, SAME, USED_UNDEFINED, BROUGHT_UNDEFINED = range(6)
+"""Kinds of `State.found`. SAME is a WAW whose later write changes nothing. The last is no finding: it keeps an
+instruction (LATER) that others go back to."""
 
-PAGE_BITS = 12
-"""Memory is cut into pages of 4096 bytes, each with a list of segments of its own."""
+PAGE_BITS = 16
+"""Memory is cut into pages of 64 KiB, each with a list of segments of its own."""
 
 ROOM = 1 << 17
 """Segments and marks that are free before every row: more than one row can use up."""
@@ -62,7 +64,7 @@ class State(NamedTuple):
     messages: np.ndarray  # (messages, 8): what the sender knew of its core, row of `foreign`
     history: np.ndarray  # (rows, 10), of launches with several cores; row 0 is none
     keys: np.ndarray  # hash table: (slots, 2) key and row, of messages and of what was found
-    pages: np.ndarray  # (pages, 2)
+    pages: np.ndarray  # (pages, 3)
     core_page: np.ndarray  # (cores + 1, spaces): first page of a core's memory, -1 none; the last row: capacities
     segments: np.ndarray  # (segments, 5)
     marks: np.ndarray  # (marks, DETAIL + DETAILS)
@@ -84,7 +86,7 @@ def new_state(cores: int, spaces: int) -> State:
         messages=np.zeros((512, 8), np.int64),
         history=np.zeros((1 << 10 if cores > 1 else 1, 10), np.int64),
         keys=np.zeros((1 << 16, 2), np.int64),
-        pages=np.empty((0, 2), np.int64),
+        pages=np.empty((0, 3), np.int64),
         core_page=core_page,
         segments=np.zeros((4 * ROOM, 5), np.int64),
         marks=np.zeros((4 * ROOM, DETAIL + DETAILS), np.int64),

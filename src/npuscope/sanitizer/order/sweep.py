@@ -20,6 +20,7 @@ from npuscope.sanitizer.order.shadow import (
     OWN_MARK,
     PIPE,
     POLL,
+    UNCHANGED,
     UNIT,
     WRITE,
     clear_pages,
@@ -77,8 +78,8 @@ DATA_BARRIER, KERNEL_END = int(Action.DATA_BARRIER), int(Action.KERNEL_END)
 MULTIPLY, FIXPIPE, POLLING = int(Action.MULTIPLY), int(Action.FIXPIPE), int(Action.POLL)
 FINAL, LANES, BLOCKS, NOTHING = int(Use.FINAL), int(Use.LANES), int(Use.BLOCKS), int(Use.NONE)
 
-SPOIL = 3
-"""Role of a write that leaves its bytes undefined."""
+SPOIL, REWRITE = 3, 4
+"""Roles of writes that leave their bytes undefined, and that change nothing."""
 FRAMEWORK = 1
 SOFT_SYNC = 2
 IN_SEQUENCE = 3
@@ -167,7 +168,7 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
             used[SCRATCH] = 0
             for turn in range(2):  # what it reads before what it writes
                 for at in range(start, access):
-                    writes = table[AS, at] == WRITE or table[AS, at] == SPOIL
+                    writes = is_write(table[AS, at])
                     if writes != turn:
                         continue
                     # -- one access, run by run and page by page
@@ -177,7 +178,10 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
                         continue
                     now[IN_SPACE] = space
                     now[MEMO_OUT] = now[OWN_MARK] = -1
-                    now[OWN + ROLE] = (WRITE if writes else table[AS, at]) + (now[OWN + ROLE] & (UNIT | POLL))
+                    role = table[AS, at]
+                    if writes:
+                        role = WRITE + (UNCHANGED if role == REWRITE else 0)
+                    now[OWN + ROLE] = role + (now[OWN + ROLE] & (UNIT | POLL))
                     now[OWN + DETAIL + ADDRESS] = table[AT, at]
                     now[OWN + DETAIL + FOOTPRINT] = table[SHAPE, at]
                     now[OWN + DETAIL + BUFFER] = table[IN_BUFFER, at]
@@ -227,6 +231,12 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
             )
         row += 1
     return row, access
+
+
+@njit(cache=True)
+def is_write(role: int) -> bool:
+    """Whether an access writes and does not read."""
+    return role == WRITE or role == SPOIL or role == REWRITE
 
 
 # -- accesses --------------------------------------------------------------------------------------------------------
@@ -315,7 +325,7 @@ def consume(
 def copies_whole(shapes: np.ndarray, in_order: np.ndarray, table: np.ndarray, access: int, stop: int) -> bool:
     """Whether what comes from GM is written as it is: the next write has as many bytes."""
     for other in range(access + 1, stop):
-        if table[AS, other] == WRITE:
+        if is_write(table[AS, other]):
             size = sequence_length(shapes, in_order, table[SHAPE, access])
             return size == sequence_length(shapes, in_order, table[SHAPE, other])
     return False
@@ -352,14 +362,14 @@ def pass_on(
     else all go to all."""
     reads = writes = 0
     for access in range(start, stop):
-        if table[AS, access] == WRITE:
-            writes += 1
-        elif table[AS, access] != SPOIL:
+        if not is_write(table[AS, access]):
             reads += 1
+        elif table[AS, access] != SPOIL:
+            writes += 1
     grouped = use == LANES and reads >= writes
     write = -1
     for access in range(start, stop):
-        if table[AS, access] != WRITE:
+        if not is_write(table[AS, access]) or table[AS, access] == SPOIL:
             continue
         write += 1
         target = sequence_length(shapes, in_order, table[SHAPE, access])
@@ -367,7 +377,7 @@ def pass_on(
             source = start + scratch[item, 0]
             read = 0
             for other in range(start, source):
-                read += table[AS, other] != WRITE
+                read += not is_write(table[AS, other])
             size = sequence_length(shapes, in_order, table[SHAPE, source])
             if size == 0 or target == 0 or (grouped and read // (reads // writes) != write):
                 continue
