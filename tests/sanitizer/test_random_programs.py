@@ -20,7 +20,7 @@ from scenarios.witness import launches
 
 pytest.importorskip("asc")
 
-SEEDS = range(50)
+SEEDS = range(30)
 Key = tuple[str, str, int, int]  # pipes and lines, the later access first
 
 

@@ -47,13 +47,14 @@ def _stretch(rng: random.Random, count: int, strided: bool) -> list[str]:
     """Some instructions; flags that are raised here are taken here."""
     lines: list[str] = []
     raised: list[tuple[str, int]] = []
-    for turn in range(count):
+    for _ in range(count):
         lines.append(_strided(rng) if strided and rng.random() < 0.6 else _instruction(rng))
         choice = rng.random()
         if choice < 0.35:
             lines.append(f"sync({rng.choice(PAIRS)}, 5)")
         elif choice < 0.5 and len(raised) < 4:
-            raised.append((rng.choice(PAIRS), turn % 5))
+            number = next(one for one in range(5) if one not in [used for _, used in raised])
+            raised.append((rng.choice(PAIRS), number))
             lines.append(f"set({raised[-1][0]}, {raised[-1][1]})")
         elif choice < 0.62:
             lines.append(f"barrier({rng.choice(('V', 'MTE2', 'MTE3', 'ALL'))})")
