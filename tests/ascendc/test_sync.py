@@ -55,10 +55,16 @@ def test_event_id_out_of_range(device: Any, number: int) -> None:
 
 @pytest.mark.parametrize("name", ["MTE2_MTE1", "M_V", "FIX_M", "V_M"])
 def test_events_of_the_other_core_type_do_nothing(device: Any, name: str) -> None:
-    """A mixed kernel runs one program on both core types: no row, no wait, no fault."""
+    """A mixed kernel runs one program on both core types: no row, no wait, no fault. In other launches it is noted."""
+    device.machine.mixed = True
     device.run("set_flag", 0, event=E[name])
     device.run("wait_flag", 0, event=E[name])
     assert device.opcodes() == [] and faults(device) == [] and not device.core.stalled
+    device.machine.mixed = False
+    device.run("set_flag", 0, event=E[name])
+    device.run("wait_flag", 0, event=E[name])
+    assert device.opcodes() == [] and not device.core.stalled
+    assert faults(device) == [("event_elsewhere", {"event": name, "pipes": ["S", "V", "MTE2", "MTE3"]})]
 
 
 def test_coupled_chip_has_all_pipes(make_device: Any) -> None:

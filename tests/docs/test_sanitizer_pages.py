@@ -44,6 +44,14 @@ def test_the_run_that_is_shown() -> None:
     assert done.stderr in PAGE
 
 
+def test_every_class_that_a_check_names_has_a_title() -> None:
+    """Every string in the checks that looks like a class, but for what is none."""
+    text = "".join(path.read_text() for path in (ROOT / "src/npuscope/sanitizer").rglob("*.py"))
+    kinds = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', text)) - {"cross-core"}
+    assert len(kinds) > 25
+    assert not kinds - set(KINDS)
+
+
 def test_every_documented_class_has_a_title() -> None:
     """First column of the tables of docs/checks.md."""
     kinds: set[str] = set()

@@ -12,6 +12,7 @@ from collections import defaultdict
 import pytest
 from mutations.definedness import undefined_stores
 from mutations.oracle import Hazard, hazards, rows_of
+from mutations.random_mixed import random_mixed
 from mutations.random_programs import random_program
 from scenarios.model import program
 from scenarios.running import Ran, run_text
@@ -19,7 +20,7 @@ from scenarios.witness import launches
 
 pytest.importorskip("asc")
 
-SEEDS = range(100)
+SEEDS = range(30)
 Key = tuple[str, str, int, int]  # pipes and lines, the later access first
 
 
@@ -50,16 +51,28 @@ def kind_of(hazard: Hazard) -> str:
     return "relies-on-auto-sync" if hazard.auto else hazard.kind
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_check_and_model_agree(seed: int) -> None:
-    """One program."""
-    ran = run_text(program(random_program(seed)), checks=("race",))
+def agree(text: str) -> None:
+    """Hold the check against the model."""
+    ran = run_text(program(text), checks=("race",))
     assert ran.code == 0
     model, check = modelled(ran), reported(ran)
     assert [(key, kind) for key, kind in check if kind not in {kind_of(one) for one in model.get(key, ())}] == []
     pairs = [(one.later.number, key) for key, ones in model.items() for one in ones]
     first = {key for number, key in pairs if number == min(pairs)[0]}
     assert not first or first & {key for key, _ in check}, first
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_vector_cores(seed: int, strided: bool) -> None:
+    """Two vector cores, with SyncAll."""
+    agree(random_program(seed, strided))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cube_and_vector_cores(seed: int) -> None:
+    """One or two AI cores, with cross-core flags of modes 0, 1 and 2."""
+    agree(random_mixed(seed))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -219,6 +219,13 @@ def test_m32_id_out_of_range(one: Sanitize) -> None:
     assert set(checked.kinds) == {"bad-operand"}
 
 
+def test_event_of_pipes_that_the_launch_lacks(one: Sanitize) -> None:
+    """A flag of the cube's pipes in a vector kernel orders nothing; in a mixed kernel it is the other core's."""
+    (finding,) = one(COPY, *pair("M_FIX"), blocks=2).findings
+    assert (finding.kind, finding.severity.word) == ("event-elsewhere", "advisory")
+    assert finding.facts["pipes"] == ["S", "V", "MTE2", "MTE3"]
+
+
 def test_a09_flag_from_a_pipe_to_itself(one: Sanitize) -> None:
     """A09: set and wait of V_V are named, and the run ends with a deadlock that names the pipe, not by time."""
     checked = one(COPY, *pair("MTE2_V"), ADD, *pair("V_V"))
@@ -399,6 +406,11 @@ def test_one_of_two_vector_cores_has_not_set(mixed: Sanitize) -> None:
     text = " ".join(finding.notes)
     assert "In mode 2 it rises for the first time when AIV 0, AIV 1 set it; done: AIV 0" in text
     assert "missing: AIV 1 (has ended)" in text
+
+
+def test_events_of_the_other_core_type(mixed: Sanitize) -> None:
+    """Mixed kernels may run one program on both core types."""
+    assert mixed([*pair("M_FIX")], [*pair("MTE2_V")]).findings == []
 
 
 def test_wrong_mode(mixed: Sanitize) -> None:

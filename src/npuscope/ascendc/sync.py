@@ -24,6 +24,8 @@ DATA_BARRIER = opcode("data_sync_barrier")
 S = int(Pipe.S)
 ALL = int(Pipe.ALL)
 
+ELSEWHERE = -1
+"""Stands for the id of events that are no business of a core."""
 EVERYTHING, GM_ONLY, UB_ONLY, IN_SEQUENCE = 0, 1, 2, 3
 """MemDsbT of data_sync_barrier: what it waits for."""
 
@@ -34,7 +36,7 @@ def set_flag(core: Core, site: int, event_id: int, *, event: int) -> None:
 
     Faults: ``flag_set_twice`` when it is up already (undefined on the device), ``bad_event`` for a pipe with itself,
     ``bad_operand`` for an id that the chip lacks (the low bits count then). Events of pipes that this core type lacks
-    do nothing: mixed kernels run one program on both.
+    do nothing: mixed kernels run one program on both; in other launches fault ``event_elsewhere``.
     """
     pair = core.events.get(event)
     if pair is None or core.stalled or not 0 <= event_id < core.event_ids:
@@ -54,6 +56,8 @@ def _set_slowly(core: Core, site: int, event_id: int, event: int) -> None:
             core.begin(site, SOURCE_PIPE[event], SET_FLAG, event, event_id)
             core.flags.refused.add((event, event_id))
             core.fault("bad_event", event=HardEvent(event).name, id=event_id)
+        else:
+            _note_elsewhere(core, site, event)
         return
     number = event_id % core.event_ids
     raise_flag(core, site, event, number, (number, 0, 0))
@@ -81,6 +85,7 @@ def wait_flag(core: Core, site: int, event_id: int, *, event: int) -> None:
 def _wait_slowly(core: Core, site: int, event_id: int, event: int) -> None:
     if event not in core.events:
         if not _same_pipe(core, event):
+            _note_elsewhere(core, site, event)
             return
         if (event, event_id) not in core.flags.refused:  # its set has been reported where there was one
             core.site = site
@@ -97,6 +102,15 @@ def _wait_slowly(core: Core, site: int, event_id: int, event: int) -> None:
 def _same_pipe(core: Core, event: int) -> bool:
     """Whether an event goes from a pipe of this core to the same pipe."""
     return SOURCE_PIPE[event] == TARGET_PIPE[event] and Pipe(SOURCE_PIPE[event]) in core.pipes
+
+
+def _note_elsewhere(core: Core, site: int, event: int) -> None:
+    """Fault ``event_elsewhere``, once a core, for an event of pipes that no core of the launch has."""
+    key = (event, ELSEWHERE)
+    if not core.machine.mixed and key not in core.flags.refused:
+        core.flags.refused.add(key)
+        core.site = site
+        core.fault("event_elsewhere", event=HardEvent(event).name, pipes=[pipe.name for pipe in sorted(core.pipes)])
 
 
 def _bad_id(core: Core, event_id: int) -> None:

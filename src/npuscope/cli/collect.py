@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from npuscope.cli.attend import Ended
+from npuscope.cli.compilation import tell_of_compilation
 from npuscope.cli.plan import Plan
 from npuscope.cli.spool import read_parts
 from npuscope.errors import UserError
@@ -53,6 +54,7 @@ def from_folder(folder: Path, plan: Plan, ended: Ended) -> Collected:
 
 def from_batches(batches: Iterable[Batch], plan: Plan) -> Collected:
     """What the checks say of a recorded trace."""
+    tell_of_compilation()
     suite = Suite(plan.checks, plan.settings, LaunchSelector(plan.launches))
     log = LaunchLog()
     records: list[LaunchRecord] = []

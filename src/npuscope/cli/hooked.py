@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
+from npuscope.cli.compilation import tell_of_compilation
 from npuscope.cli.plan import Plan, read_plan
 from npuscope.cli.script import FailFast, user_error
 from npuscope.cli.spool import SpoolWriter
@@ -46,6 +47,8 @@ class Hooked:
             notice=lambda line: print(f"npuscope: {line}", file=sys.stderr), poison=Poison(),
         )
         install_all(self.session)
+        if plan.checks != ():
+            tell_of_compilation()
         assert self.session.poison is not None
         self.session.poison.__enter__()
         os.register_at_fork(after_in_child=self._open)

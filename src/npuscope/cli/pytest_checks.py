@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from npuscope.cli.compilation import tell_of_compilation
 from npuscope.cli.reporting import read_rules
 from npuscope.errors import UserError
 from npuscope.frontends import install_all
@@ -57,6 +58,7 @@ class Checks:
         self._host: list[HostEvent] = []
         self._known: Counter[str] = Counter()  # how often the suite had found what, when it was made
         install_all(session)
+        tell_of_compilation()
         self._poison = session.poison
         if self._poison is not None:
             self._poison.__enter__()

@@ -147,6 +147,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
         _notice_waves(session, request, chip)
         machine = Machine(chip, recorder, memory)
         machine.build(infos)
+        memory.share([value.data for _, value in prepared if isinstance(value, Array)])
         arguments = tuple(bind(memory, session, *pair) for pair in prepared)
         try:
             machine.run(request.program.entry, arguments)

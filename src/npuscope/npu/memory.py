@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,14 +66,40 @@ class GlobalMemory:
     def __init__(self) -> None:
         self.regions: list[Memory] = []
         self._next = self.BASE
+        self._shared: list[tuple[int, int, int]] = []  # host address, end, device address of storage that arrays share
+
+    def share(self, arrays: Sequence[np.ndarray]) -> None:
+        """Let arrays that overlap on the host overlap on the device: `map` gives such ones their place in the storage
+        that they share. To be called before any of them is mapped."""
+        ranges = sorted((array.ctypes.data, array.ctypes.data + array.size) for array in arrays if array.size)
+        low = high = together = 0
+        for start, end in [*ranges, (sys.maxsize, sys.maxsize)]:
+            if start < high:
+                high, together = max(high, end), together + 1
+                continue
+            if together > 1:
+                self._shared.append((low, high, self._take(high - low)))
+            low, high, together = start, end, 1
 
     def map(self, data: np.ndarray, owner: Any = None) -> Memory:
         """Give the flat uint8 array `data` a device address, 512-byte aligned as the device's allocator does."""
-        region = Memory(Space.GM, self._next, data, owner)
-        end = self._next + data.size + self.GAP
-        self._next = -(-end // self.ALIGNMENT) * self.ALIGNMENT
+        region = Memory(Space.GM, self._place(data), data, owner)
         self.regions.append(region)
         return region
+
+    def _place(self, data: np.ndarray) -> int:
+        if self._shared and data.size:
+            host = data.ctypes.data
+            for low, high, base in self._shared:
+                if low <= host < high:
+                    return base + host - low
+        return self._take(data.size)
+
+    def _take(self, size: int) -> int:
+        """A fresh device address for `size` bytes."""
+        base = self._next
+        self._next = -(-(base + size + self.GAP) // self.ALIGNMENT) * self.ALIGNMENT
+        return base
 
     def find(self, address: int) -> Memory | None:
         """The mapped region that holds `address`, if any."""

@@ -58,8 +58,8 @@ class ExactCache:
             self._faults = len(batch.faults)
             return
         self._evidence(batch)
-        for row, access in self._events(batch, on_gm, cached, at):
-            self._event(batch, row, access)
+        for event in self._events(batch, on_gm, cached, at):
+            self._event(batch, *event)
 
     def _finish(self, batch: Batch) -> None:
         """The launch is over: what its cores wrote back when they ended. In the launch nothing is ordered after the end
@@ -78,51 +78,53 @@ class ExactCache:
 
     def _events(
         self, batch: Batch, on_gm: np.ndarray, cached: np.ndarray, at: np.ndarray
-    ) -> Iterator[tuple[int, int]]:
-        """(row in the batch, access row or NO_ACCESS) of everything that may matter, in order."""
+    ) -> list[list[int]]:
+        """The operands of `_event` for everything that may matter, in order; DCCI and the end of a kernel come without
+        an access."""
         low, high = self._footprints.extents(batch, batch.access_column("footprint"))
         address = batch.access_column("address")
         start, end = address + low, address + high
-        own = np.unique(np.concatenate([start[cached] // LINE, (end[cached] - 1) // LINE]))
-        lines = np.union1d(own, np.fromiter(self._holders, np.int64, len(self._holders)))
+        mine = np.unique(np.concatenate([start[cached] // LINE, (end[cached] - 1) // LINE]))
+        lines = np.union1d(mine, np.fromiter(self._holders, np.int64, len(self._holders)))
         place = np.searchsorted(lines, start // LINE)
         near = on_gm & (low < high) & (place < lines.size)
         near &= lines[np.minimum(place, lines.size - 1)] * LINE < end
         maintenance = rows_of(batch, ("dcci",))
         near &= ~maintenance[at]
-        chosen = np.flatnonzero(near | cached)
+        buffer = batch.access_column("buffer")
+        outside = cached & ((start < self._buffers.base[buffer]) | (end > self._buffers.end[buffer]))
+        chosen = np.flatnonzero((near | cached) & ~outside)  # outside its array nothing is cached
+        own = maintenance[at]
+        self._line_of = dict(zip(at[own].tolist(), (start[own] // LINE).tolist(), strict=True))
         alone = np.flatnonzero(maintenance | rows_of(batch, ("kernel_end",)))
         rows = np.concatenate([at[chosen], alone])
-        accesses = np.concatenate([chosen, np.full(alone.size, NO_ACCESS)])
-        order = np.lexsort((accesses, rows))
-        self._line_of = dict(zip(at[maintenance[at]].tolist(), (start[maintenance[at]] // LINE).tolist(), strict=True))
-        return zip(rows[order].tolist(), accesses[order].tolist(), strict=True)
+        columns = [rows, *(batch.column(name)[rows] for name in ("core", "pipe", "opcode", "site", "a", "b"))]
+        for column in (*batch.access[1:], end):
+            columns.append(np.concatenate([column[chosen], np.full(alone.size, NO_ACCESS)]))
+        table = np.stack(columns)[:, np.argsort(rows, kind="stable")]
+        return table.T.tolist()
 
-    def _event(self, batch: Batch, row: int, access: int) -> None:
-        core, pipe, opcode, site = (int(batch.column(name)[row]) for name in ("core", "pipe", "opcode", "site"))
-        if access == NO_ACCESS:
-            if opcode == END:
-                self._end(core)
-            elif int(batch.column("b")[row]) != UB_ONLY:
-                entire = int(batch.column("a")[row]) == ENTIRE
-                self._maintain(batch, core, site, None if entire else self._line_of.get(row, -1))
-            return
-        _, role, buffer, address, footprint = batch.access[:, access].tolist()
-        ref = Ref(core, pipe, opcode, site, buffer, role, address, footprint, batch.first + row)
-        if opcode in (LOAD, STORE, PRELOAD):
-            self._scalar(batch, ref)
-        else:
-            self._copy(batch, ref)
+    def _event(
+        self, batch: Batch, row: int, core: int, pipe: int, opcode: int, site: int, a: int, b: int, role: int,
+        buffer: int, address: int, footprint: int, end: int,
+    ) -> None:
+        if buffer != NO_ACCESS:
+            ref = Ref(core, pipe, opcode, site, buffer, role, address, footprint, batch.first + row)
+            if opcode in (LOAD, STORE, PRELOAD):
+                self._scalar(batch, ref, end)
+            else:
+                self._copy(batch, ref)
+        elif opcode == END:
+            self._end(core)
+        elif b != UB_ONLY:
+            self._maintain(batch, core, site, None if a == ENTIRE else self._line_of.get(row, -1))
 
     # -- the scalar unit ---------------------------------------------------------------------------------------------
 
-    def _scalar(self, batch: Batch, ref: Ref) -> None:
-        extent = self._footprints.high[ref.footprint] if ref.footprint >= 0 else 0
-        start, end = ref.address, ref.address + int(extent)
-        if start < self._buffers.base[ref.buffer] or end > self._buffers.end[ref.buffer]:
-            return  # outside its array nothing is cached
+    def _scalar(self, batch: Batch, ref: Ref, end: int) -> None:
+        start, cache = ref.address, self._cache(batch, ref.core)
         for number in range(start // LINE, (end - 1) // LINE + 1):
-            line, fresh, evicted = self._cache(batch, ref.core).use(number, ref)
+            line, fresh, evicted = cache.use(number, ref)
             if evicted is not None:
                 self._forget(ref.core, evicted.number)
                 self._write_back(batch, ref.core, evicted, "when the line is evicted", ref.site)
@@ -137,8 +139,9 @@ class ExactCache:
     def _load(self, batch: Batch, ref: Ref, line: Line, mask: int, fresh: bool) -> None:
         """A load of bytes that the core has not written itself; `fresh`: it has just brought the line."""
         kept = mask & line.stale
-        for writer in among(line.newer, kept):
-            self._missing(batch, Missing(writer, ref, line.loaded))
+        if kept:
+            for writer in among(line.newer, kept):
+                self._missing(batch, Missing(writer, ref, line.loaded))
         if len(self._holders[line.number]) > 1:
             for writer in self._unwritten(line.number, mask, ref.core):
                 held = None if fresh else line.loaded

@@ -154,13 +154,16 @@ def _grouped(table: np.ndarray) -> np.ndarray:
 def _pairs(batch: Batch, groups: np.ndarray) -> Iterator[tuple[list[int], int, list[int], int]]:
     """(write, its first row, read, its last row) of different cores on common bytes where a DCCI is missing."""
     writes, reads = groups[:, groups[ROLE] != Role.READ], groups[:, groups[ROLE] == Role.READ]
-    for at in range(reads.shape[1]):
-        read = reads[:, at]
-        near = (writes[START] < read[END]) & (writes[END] > read[START]) & (writes[CORE] != read[CORE])
-        near &= (writes[CLEAN] == 0) | (read[CLEAN] == 0)
-        near &= (writes[PIPE] == Pipe.S) | (read[PIPE] == Pipe.S)
+    writes = writes[:, np.argsort(writes[START], kind="stable")]
+    reach = np.maximum.accumulate(writes[END])
+    first = np.searchsorted(reach, reads[START], side="right")
+    last = np.searchsorted(writes[START], reads[END], side="left")
+    for at in np.flatnonzero(first < last):
+        read, part = reads[:, at], writes[:, first[at] : last[at]]
+        near = (part[END] > read[START]) & (part[CORE] != read[CORE]) & ((part[CLEAN] == 0) | (read[CLEAN] == 0))
+        near &= (part[PIPE] == Pipe.S) | (read[PIPE] == Pipe.S)
         for place in np.flatnonzero(near):
-            write = writes[:, place]
+            write = part[:, place]
             if _overlap(batch, write, read):
                 yield write[:12].tolist(), int(write[ROW]), read[:12].tolist(), int(read[12])
 

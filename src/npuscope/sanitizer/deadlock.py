@@ -18,7 +18,9 @@ MAX_NAMED = 8
 """Cores that a line names before it only counts them."""
 MAX_LINES = 3
 """Source lines that a hint names."""
-MODES = (0, 1, 2, 4)
+OWN_COUNTERS = 4
+"""The mode whose flags have counters of their own."""
+MODES = (0, 1, 2, OWN_COUNTERS)
 INSTRUCTIONS = {"flag": "WAIT_FLAG", "cross": "WAIT_FLAG_DEV", "sync_all": "SYNC_ALL", "ib_wait": "IB_WAIT",
                 "ib_set": "IB_SET", "wait_pre_block": "WAIT_PRE_BLOCK", "poll": "LOAD"}
 """What the vendor's report calls the instruction that waits."""
@@ -186,14 +188,21 @@ class _Report:
 
     def _cross(self, wait: Waiting, number: int, mode: int) -> list[str]:
         cores = self.batch.launch.cores
-        used = {entry.b for entry in self.tally.entries("cross_core_set") if entry.a == number}
+        used = {
+            entry.b for entry in self.tally.entries("cross_core_set")
+            if entry.a == number and (entry.b == OWN_COUNTERS) == (mode == OWN_COUNTERS)
+        }
         hints = []
         for each in [item for item in MODES if item in used] or [mode]:
             part = raised_by(cores, wait.core, each, number)
             if part is None:
                 continue
             made = {core: self.tally.count("cross_core_set", core, part.number, each) for core in part.senders}
-            taken = self.tally.count("cross_core_wait", wait.core, number)
+            taken = sum(
+                entry.count for entry in self.tally.entries("cross_core_wait")
+                if entry.core == wait.core and entry.a == number
+                and (entry.b == OWN_COUNTERS) == (mode == OWN_COUNTERS)
+            )
             late = [core for core, count in made.items() if count <= taken]
             if not late:
                 continue

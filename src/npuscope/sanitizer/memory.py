@@ -17,6 +17,7 @@ from npuscope.sanitizer.faults import fault_finding
 from npuscope.sanitizer.findings import Collector, Finding, Severity
 from npuscope.sanitizer.heap import Heap
 from npuscope.sanitizer.overwrite import Overwrites
+from npuscope.trace.footprint import Footprint
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import OPCODES, Buffer, Pipe, Role, Site, Space
 
@@ -163,6 +164,7 @@ class MemoryCheck:
                 f"{owner.space.name} has {end} bytes for a kernel; "
                 f"{owner.name or 'the tensor'} was laid at {owner.base}..{owner.base + owner.size}."
             )
+        notes.append(_stride_hint(view))
         finding = view.finding(
             kind,
             Severity.ERROR,
@@ -250,6 +252,22 @@ class MemoryCheck:
             element=offset // width,
         )
         self.collector.add(("misaligned", *view.key()), finding)
+
+
+def _stride_hint(view: AccessView) -> str:
+    """Rows that lie further apart than they are long by the width of an element: a stride in bytes was taken for one in
+    elements."""
+    shape = view.footprint
+    width = width_of(view.buffer)
+    if not isinstance(shape, Footprint) or len(shape.loops) != 1 or width < 2 or shape.mask is not None:
+        return ""
+    count, stride = shape.loops[0]
+    if count < 2 or stride != shape.nbytes * width:
+        return ""
+    return (
+        f"The rows are {shape.nbytes} bytes long and {stride} bytes apart, {width} times as far, which is the width of "
+        "an element: a stride in bytes may have been given where elements are expected."
+    )
 
 
 def _advice_alignment(owner: Buffer, offset: int, needed: int) -> str:

@@ -37,6 +37,12 @@ FORMS: dict[str, Form] = {
         lambda facts: f"{facts['event']} names one pipe twice: a flag from a pipe to itself never arrives",
         "Use pipe_barrier to order a pipe with itself.",
     ),
+    "event_elsewhere": Form(
+        "event-elsewhere", Severity.ADVISORY,
+        lambda facts: f"flag {facts['event']} does nothing here: the cores of this launch have the pipes "
+        f"{', '.join(facts['pipes'])}",
+        "Name pipes that this kind of core has, or leave the flag out.",
+    ),
     "event_ids_exhausted": Form(
         "queue-limit", Severity.ERROR,
         lambda facts: f"all {facts['limit']} event ids of {facts['event']} are taken",

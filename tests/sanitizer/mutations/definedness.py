@@ -24,7 +24,7 @@ def undefined_stores(rows: Sequence[Row]) -> list[Row]:
                 continue
             known = defined[target.place]
             known |= target.bytes
-            known -= {target.low + at for at in holes}
+            known -= target.bytes if target.spoils else {target.low + at for at in holes}
     return found
 
 

@@ -38,6 +38,8 @@ class Touch:
     bytes: frozenset[int]
     low: int
     high: int  # one past the last byte
+    same: bool  # a write of what was there
+    spoils: bool  # a write whose bytes the device leaves undefined
 
     def meets(self, other: Touch) -> bool:
         """Whether both touch a byte."""
@@ -74,11 +76,6 @@ class Hazard:
     buffer: Buffer
 
 
-def _role(number: int) -> Role:
-    """The role of an access; a write that changes nothing is a write."""
-    return Role.WRITE if number == Role.REWRITE else Role(number)
-
-
 # -- reading the trace -----------------------------------------------------------------------------------------------
 
 
@@ -92,7 +89,10 @@ def rows_of(batches: Sequence[Batch]) -> list[Row]:
             place = (owner.space, -1 if owner.space == Space.GM else cores[number])
             spelled = _spelled(FOOTPRINTS[shape] if shape >= 0 else batch.explicit[-shape - 1], address)
             if spelled:
-                touches[number].append(Touch(_role(role), owner, place, spelled, min(spelled), max(spelled) + 1))
+                kind = Role.WRITE if role in (Role.SPOIL, Role.REWRITE) else Role(role)
+                ends = (min(spelled), max(spelled) + 1)
+                touch = Touch(kind, owner, place, spelled, *ends, role == Role.REWRITE, role == Role.SPOIL)
+                touches[number].append(touch)
     rows = []
     for batch in batches:
         for at, (core, pipe, opcode, site, origin, a, b, c, d, _) in enumerate(batch.instruction.T.tolist()):
@@ -370,6 +370,8 @@ def _kind(one: Touch, two: Touch) -> str:
     if one.role == two.role and one.role != Role.WRITE:
         return ""
     first, second = one.role != Role.READ, two.role != Role.READ
+    if first and two.same:
+        return "race-same-value"
     return {(True, False): "race-raw", (False, True): "race-war", (True, True): "race-waw"}[first, second]
 
 

@@ -1,7 +1,7 @@
 """Whether a mutant can misbehave on a device, judged without the sanitizer.
 
 * unordered: the brute-force model finds two accesses that may take place in either order (other than those that the
-  device compiler would order),
+  device compiler would order, and writes of equal values),
 * out of bounds: the bytes of an access, spelled out, leave the buffer that it was made through,
 * overlapping operands: a vector instruction writes what a later repeat of it reads,
 * undefined data: the results depend on what on-chip memory held before, or bytes of it that nothing has written are
@@ -37,7 +37,8 @@ def symptoms(mutant: Mutant, ran: Ran) -> tuple[str, ...]:
     found = sorted({fault.code for group in groups for fault in group[-1].faults})
     if any(_leaves(row) for part in rows for row in part):
         found.append("out of bounds")
-    if any(not hazard.auto for group, part in zip(groups, rows, strict=True) for hazard in hazards(group, part)):
+    pairs = [hazard for group, part in zip(groups, rows, strict=True) for hazard in hazards(group, part)]
+    if any(not hazard.auto and hazard.kind != "race-same-value" for hazard in pairs):
         found.append("unordered")
     if any(_overlaps(row) for part in rows for row in part):
         found.append("overlapping operands")

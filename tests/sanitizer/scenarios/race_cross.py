@@ -211,6 +211,21 @@ ROWS = pairs(
         "R06-cores",
         vectors(
             """
+b.set_value(0, 5.0 + block)
+sync(S_MTE3, 0)
+asc.data_copy(z_gm, b, 8)  # store #-
+#+ asc.data_copy(z_gm[block * 8:], b, 8)
+""",
+            "assert z[0] in (5, 6)",
+            cores=2,
+        ).replace("    b = ub(256, 64)\n", "    b = ub(256, 64)\n    asc.duplicate(b, 0.0, 64)\n    sync(V_S, 0)\n"),
+        (Expect("race-waw", "z", "GM", "AIV 0 -> AIV 1", ("MTE3", "MTE3"), "error", "store", "store"),),
+        also=("overwrite",),
+    ),
+    Scenario(
+        "R06-equal",
+        vectors(
+            """
 b.set_value(0, 5.0)
 sync(S_MTE3, 0)
 asc.data_copy(z_gm, b, 8)  # store #-

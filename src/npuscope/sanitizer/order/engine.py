@@ -28,6 +28,7 @@ from npuscope.sanitizer.order.state import (
     SEGMENTS,
     SEGMENTS_FREE,
     doubled,
+    give_back,
     new_state,
 )
 from npuscope.sanitizer.order.sweep import Tables, sweep
@@ -116,6 +117,8 @@ class Hazards:
 
     def release(self) -> None:
         """Give back the tables of a launch that is over and has been reported."""
+        if self.state is not None:
+            give_back(self.state)
         self._begin_tables(0)
 
     def _begin(self, batch: Batch) -> None:

@@ -401,6 +401,8 @@ def entry(found: np.ndarray, index: np.ndarray, used: np.ndarray, key: int) -> i
     used[INDEXED] += 1
     index[slot, KEY] = key
     index[slot, VALUE] = number
+    for column in range(found.shape[1]):
+        found[number, column] = 0
     found[number, TIMES] = 1
     return number
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,6 +73,10 @@ class State(NamedTuple):
     used: np.ndarray
 
 
+_spare: list[State] = []
+"""The tables of a launch that is over: large memory that is ready is quicker than fresh memory."""
+
+
 def new_state(cores: int, spaces: int) -> State:
     """Empty tables for a launch of `cores` cores. They are large; only what is used takes memory."""
     used = np.zeros(11, np.int64)
@@ -80,20 +84,33 @@ def new_state(cores: int, spaces: int) -> State:
     used[FOREIGN_ROWS] = used[HISTORY] = 1
     core_page = np.full((cores + 1, spaces), -1, np.int64)
     core_page[cores] = 0
+    own: dict[str, Any] = {
+        "clock": np.zeros((cores, 7, 13), np.int64),
+        "foreign": np.zeros((1, cores * 7), np.int32),
+        "history": np.zeros((1 << 10 if cores > 1 else 1, 10), np.int64),
+        "pages": np.empty((0, 3), np.int64),
+        "core_page": core_page,
+        "used": used,
+    }
+    if _spare:
+        state = _spare.pop()._replace(**own)
+        state.keys[...] = 0
+        return state
     return State(
-        clock=np.zeros((cores, 7, 13), np.int64),
-        foreign=np.zeros((1, cores * 7), np.int32),
         messages=np.zeros((512, 8), np.int64),
-        history=np.zeros((1 << 10 if cores > 1 else 1, 10), np.int64),
-        keys=np.zeros((1 << 16, 2), np.int64),
-        pages=np.empty((0, 3), np.int64),
-        core_page=core_page,
+        keys=np.zeros((1 << 14, 2), np.int64),
         segments=np.zeros((4 * ROOM, 5), np.int64),
         marks=np.zeros((4 * ROOM, DETAIL + DETAILS), np.int64),
         found=np.zeros((1 << 14, FOUND_ROW), np.int64),
         scratch=np.zeros((1 << 16, 4), np.int64),
-        used=used,
+        **own,
     )
+
+
+def give_back(state: State) -> None:
+    """The launch is over and has been reported; its tables are for the next one, unless they have grown very large."""
+    if not _spare and state.segments.shape[0] + state.marks.shape[0] <= 16 * ROOM:
+        _spare.append(state)
 
 
 def doubled(table: np.ndarray) -> np.ndarray:

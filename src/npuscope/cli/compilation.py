@@ -1,0 +1,27 @@
+"""A word to the user while the checks are compiled, which happens once on a machine and takes a while."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+TEXT = "npuscope: compiling the checks for this machine, once; this may take half a minute"
+
+
+def tell_of_compilation() -> None:
+    """From now on, say so on standard error when the first function of ours is compiled. Loading what was compiled
+    before is quick and says nothing."""
+    from numba.core import event
+
+    class Told(event.Listener):
+        told = False
+
+        def on_start(self, occurrence: Any) -> None:
+            if not self.told and occurrence.data["dispatcher"].py_func.__module__.startswith("npuscope."):
+                self.told = True
+                print(TEXT, file=sys.stderr, flush=True)
+
+        def on_end(self, occurrence: Any) -> None:
+            """Nothing to say."""
+
+    event.register("numba:compile", Told())
