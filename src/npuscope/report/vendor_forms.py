@@ -286,7 +286,6 @@ FORMS: dict[str, Form] = {
     "race-war": _race,
     "race-waw": _race,
     "race-same-value": _race,
-    "race-same-value": _race,
     "relies-on-auto-sync": _race,
     "dcci-missing": _cache("Missing DCCI instructions"),
     "stale-write-back": _cache("Stale write-back"),
