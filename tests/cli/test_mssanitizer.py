@@ -122,6 +122,24 @@ def test_what_cannot_be_done(
     assert line is None or err == f"[mssanitizer] ERROR: {line}\n"
 
 
+def test_a_program_that_cannot_be_executed(mssanitizer: Run, tmp_path: Path) -> None:
+    """Executable by its mode alone."""
+    path = tmp_path / "odd"
+    path.write_bytes(b"\x00\x01\x02")
+    path.chmod(0o755)
+    done = mssanitizer("odd")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"[mssanitizer] ERROR: cannot run {path}: Exec format error\n")
+
+
+def test_heap_modes_leave_kernels_alone(mssanitizer: Run, script: Write) -> None:
+    """What the host does is looked at, what the kernels do is not."""
+    done = mssanitizer("--check-device-heap=yes", "--error-exitcode=3", script("launch(128)\n"))
+    assert done.returncode == 0
+    assert "[mssanitizer] No active sanitizer tool on kernel copy.\n" in done.stdout
+    assert "memcheck: ERROR SUMMARY: 0 errors, 0 warnings (0 suppressed); no kernel was checked\n" in done.stdout
+
+
 def test_help_and_version(capfd: pytest.CaptureFixture[str]) -> None:
     """To standard output; a bad option gives the vendor's line first."""
     assert run(["--help"]) == 0

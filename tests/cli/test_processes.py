@@ -47,6 +47,16 @@ def test_the_code_for_findings_that_was_asked_for_wins(npuscope: Run, script: Wr
     assert npuscope("check", "--error-exitcode", "3", path).returncode == 3
 
 
+def test_a_signal_to_the_command_is_passed_on(command: Callable[..., Any], script: Write) -> None:
+    """SIGTERM, as a batch system sends it: the script ends, and the report is there."""
+    process = command("check", script(WAITS))
+    started(process)
+    process.terminate()
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "[illegal-write]" in err and "Partial: the program was ended by signal 15" in err
+
+
 def test_ctrl_c_once(command: Callable[..., Any], script: Write) -> None:
     """A signal to npuscope alone reaches the script; what was seen is reported, marked partial; 130."""
     process = command("check", script(WAITS))

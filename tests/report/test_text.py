@@ -52,6 +52,7 @@ def test_the_edge_is_not_said_twice(make_race: Make) -> None:
     [
         ({}, "memory: clean"),
         ({"suppressed": {"memory": {"rules": 2}}}, "memory: clean, 2 suppressed"),
+        ({"suppressed": {"memory": {"advisories": 1}}}, "memory: clean, 1 advisory not shown (--strict)"),
         ({"partial": ("it was interrupted",)}, "memory: nothing found in what was looked at"),
         ({"outcomes": (Outcome("memory", (), ("blocks above 99",)),)},
          "memory: nothing found in what was looked at. Not looked at: blocks above 99"),

@@ -42,7 +42,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point: errors that a person can mend are one line and an exit code."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False, prog_name="npuscope")
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:

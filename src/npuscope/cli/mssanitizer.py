@@ -33,7 +33,7 @@ from npuscope.report.document import Result
 from npuscope.report.vendor import TOOLS, vendor_bytes
 from npuscope.sanitizer.filters import LaunchFilter
 from npuscope.sanitizer.findings import Finding, Severity
-from npuscope.sanitizer.judge import Screen
+from npuscope.sanitizer.judge import ADVISORIES, Screen
 from npuscope.sanitizer.suite import CHECKS, Settings
 from npuscope.trace.file import is_trace, read_batches
 
@@ -144,7 +144,7 @@ def plan_of(options: Options) -> Plan:
     )
     launches = LaunchFilter(
         tuple(options.kernel_names), tuple(options.kernel_patterns), tuple(options.kernel_excluded),
-        options.launch_skip, options.launch_count,
+        options.launch_skip, 0 if heap_only else options.launch_count,
     )
     return Plan(
         checks_of(options), settings, launches, options.chip, options.save is not None, options.fail_fast,
@@ -174,8 +174,8 @@ def _reporting(options: Options) -> Reporting:
     if formats and options.output is None:
         raise UserError("--format needs --output PREFIX")
     screens = [Screen("log level", lambda finding: _below(finding, options.level))]
-    if options.device_heap or options.cann_heap:
-        screens.append(Screen("kernels not checked", lambda finding: bool(finding.kernel)))
+    if options.level != "info":
+        screens.insert(0, Screen(ADVISORIES, lambda finding: finding.severity is Severity.ADVISORY))
     if not options.all_blocks and options.block is None:
         screens.append(Screen("blocks other than 0 (--all-blocks)", _inside_another_block))
     return Reporting(

@@ -22,7 +22,7 @@ from npuscope.npu.chip import load_chip
 from npuscope.report.document import number
 from npuscope.report.text import findings_text
 from npuscope.sanitizer.findings import Finding, Severity
-from npuscope.sanitizer.judge import Screen, is_quiet_advisory, judge
+from npuscope.sanitizer.judge import ADVISORIES, Screen, is_quiet_advisory, judge
 from npuscope.sanitizer.merge import sameness
 from npuscope.sanitizer.suite import Suite
 from npuscope.sanitizer.suppressions import Rules, allowed_in_source
@@ -120,12 +120,15 @@ class Checks:
             Screen("comments", allowed_in_source),
         ]
         if not self._strict:
-            screens.append(Screen("advisories", is_quiet_advisory))
+            screens.append(Screen(ADVISORIES, is_quiet_advisory))
         judged = judge(outcomes, screens)
         findings = [finding for outcome in judged.outcomes for finding in outcome.findings]
         self.totals.update(
             launches=suite.launches, instructions=suite.instructions, stopped=len(suite.stopped),
-            suppressed=sum(sum(reasons.values()) for reasons in judged.suppressed.values()),
+            suppressed=sum(
+                count for reasons in judged.suppressed.values() for reason, count in reasons.items()
+                if reason != ADVISORIES
+            ),
         )
         self.totals.update(finding.severity.word for finding in findings)
         return findings

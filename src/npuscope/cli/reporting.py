@@ -19,6 +19,7 @@ from npuscope.report.sarif import sarif_bytes
 from npuscope.report.text import text_bytes
 from npuscope.report.vendor import vendor_bytes
 from npuscope.sanitizer.judge import (
+    ADVISORIES,
     Baseline,
     PerSite,
     Screen,
@@ -116,7 +117,7 @@ def result_of(collected: Collected, choices: Reporting, not_run: Mapping[str, st
         screens.append(Screen("other blocks", of_other_block(choices.block)))
     screens += choices.screens
     if not (choices.strict or choices.advisories):
-        screens.append(Screen("advisories", is_quiet_advisory))
+        screens.append(Screen(ADVISORIES, is_quiet_advisory))
     if choices.max_per_site is not None:
         screens.append(Screen("per site", PerSite(choices.max_per_site)))
     judged = judge(collected.outcomes, screens)

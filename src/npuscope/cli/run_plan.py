@@ -8,9 +8,10 @@ from pathlib import Path
 
 from npuscope.cli.attend import Ended, attend
 from npuscope.cli.hooked import Hooked
+from npuscope.cli.output import complain
 from npuscope.cli.plan import Plan, environment
 from npuscope.cli.script import FailFast, run_script
-from npuscope.errors import EXIT_FINDINGS, UserError
+from npuscope.errors import EXIT_FINDINGS, EXIT_USAGE, UserError
 
 Interrupted = Callable[[], None]
 
@@ -44,6 +45,10 @@ def run_program(folder: Path, program: Sequence[str], interrupted: Interrupted) 
     """Run a program with every Python process below it hooked."""
 
     def child() -> int:
-        os.execvpe(program[0], list(program), {**os.environ, **environment(folder)})
+        try:
+            os.execvpe(program[0], list(program), {**os.environ, **environment(folder)})
+        except OSError as error:
+            complain(f"[mssanitizer] ERROR: cannot run {program[0]}: {error.strerror}")
+            return EXIT_USAGE
 
     return attend(child, interrupted)

@@ -10,6 +10,7 @@ import orjson
 
 from npuscope.sanitizer.findings import Finding, Severity
 from npuscope.sanitizer.fingerprint import fingerprint
+from npuscope.sanitizer.judge import ADVISORIES
 from npuscope.sanitizer.records import LaunchRecord
 from npuscope.sanitizer.suite import Outcome
 
@@ -61,7 +62,11 @@ class Result:
 
     def hidden(self, check: str) -> int:
         """Findings of a check that an option kept out of the report."""
-        return sum(self.suppressed.get(check, {}).values())
+        return sum(count for reason, count in self.suppressed.get(check, {}).items() if reason != ADVISORIES)
+
+    def quiet(self, check: str) -> int:
+        """Advisories of a check that were left out because nobody asked for them."""
+        return self.suppressed.get(check, {}).get(ADVISORIES, 0)
 
 
 def document(result: Result) -> dict[str, Any]:
@@ -77,6 +82,7 @@ def document(result: Result) -> dict[str, Any]:
         "warnings": result.count(Severity.WARNING),
         "advisories": result.count(Severity.ADVISORY),
         "suppressed": sum(result.hidden(outcome.name) for outcome in result.outcomes),
+        "quiet_advisories": sum(result.quiet(outcome.name) for outcome in result.outcomes),
         "partial": "; ".join(result.partial),
         "notes": list(result.notes),
         "kernels": [asdict(record) for record in result.launches],

@@ -72,8 +72,7 @@ def active(result: Result) -> list[str]:
 def _nothing(result: Result) -> str:
     if result.checked:
         return ""
-    why = "filters left out every launch" if result.launches else "no kernel was launched"
-    return f"; nothing checked: {why}"
+    return "; no kernel was checked" if result.launches else "; nothing checked: no kernel was launched"
 
 
 def _enumerated(words: list[str]) -> str:

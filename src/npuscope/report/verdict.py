@@ -29,6 +29,8 @@ def _found(result: Result, outcome: Outcome) -> str:
     else:
         words = "clean"
     words += f", {hidden:,} suppressed" if hidden else ""
+    quiet = result.quiet(name)
+    words += f", {number(quiet, 'advisory', 'advisories')} not shown (--strict)" if quiet else ""
     return f"{words}. Not looked at: {'; '.join(outcome.limits)}" if outcome.limits else words
 
 

@@ -74,6 +74,9 @@ class PerSite:
         return self._seen[frame.file, frame.line] > self.limit
 
 
+ADVISORIES = "advisories"
+"""The reason for which advisories are left out; they are counted apart from what the user suppresses."""
+
 ALWAYS_SHOWN = frozenset({"non-default-mask"})
 """Advisories that are there only because they were asked for."""
 

@@ -88,8 +88,8 @@ def _advice(later: AccessView, earlier: AccessView, found: Found) -> str:
     between = _between(later, earlier)
     if found.kind == SAME:
         return (
-            "The later write changes nothing, so the result is the same whichever comes last, as long as the values stay "
-            "equal. Let one core do the work, or give each a part of its own."
+            "The later write changes nothing, so the result is the same whichever comes last, as long as the values "
+            "are equal. Let one core do the work, or give each a part of its own."
         )
     if found.compiler:
         return (

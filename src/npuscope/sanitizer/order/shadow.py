@@ -67,10 +67,10 @@ CROWD = 256
 """Marks of a segment at most."""
 UNIT_SPACE = 5  # L0C
 
-CORE, PIPE, OVERLAPS, IN_SPACE, MARKING, MEMO_IN, MEMO_OUT, OWN_MARK, OWN = range(9)
+CORE, PIPE, OVERLAPS, IN_SPACE, MARKING, IN_PLACE, MEMO_IN, MEMO_OUT, OWN_MARK, OWN = range(10)
 """Places in `now`, the access that is being looked at. `OVERLAPS`: earlier instructions of the same pipe may not be
-done; `MEMO_*`: the last list of marks that was met and what became of it; `OWN_MARK`: the mark of a write, -1 before
-there is one; from OWN on, the mark that the access leaves."""
+done; `IN_PLACE`: the same instruction writes what it reads here; `MEMO_*`: the last list of marks that was met and what
+became of it; `OWN_MARK`: the mark of a write, -1 before there is one; from OWN on, the mark that the access leaves."""
 NOW = OWN + DETAIL + DETAILS
 
 
@@ -306,7 +306,7 @@ def touched(
                 done = True
             else:
                 done = race(segments, marks, clock, found, index, used, now, segment, mark)
-        if theirs == role and (done or marks[mark, AGENT] == agent):
+        if theirs == role and (done or (marks[mark, AGENT] == agent and not now[IN_PLACE])):
             dropped = mark
         length += 1
         mark = marks[mark, OLDER]
@@ -319,7 +319,8 @@ def touched(
     mark = head
     while mark != dropped:
         same = marks[mark, ROLE] & 3 == role
-        if not same or (marks[mark, AGENT] != agent and not ordered(marks, clock, foreign, now, mark)):
+        own = marks[mark, AGENT] == agent and not now[IN_PLACE]
+        if not same or (not own and not ordered(marks, clock, foreign, now, mark)):
             kept = new_mark(marks, used, marks[mark], kept)
         mark = marks[mark, OLDER]
     return new_mark(marks, used, now[OWN:], kept)
@@ -355,6 +356,8 @@ def race(
         kind = SAME
     report(segments, marks, found, index, used, now, segment, mark, kind, compiler)
     if compiler:
+        for known in range(PIPES):  # the compiler's flag tells all that its pipe knows, as any flag does
+            clock[core, pipe, known] = max(clock[core, pipe, known], clock[core, other, known])
         clock[core, pipe, other] = max(clock[core, pipe, other], marks[mark, CLOCK])
         if pipe == S:
             clock[core, S, VERSION] += 1

@@ -12,6 +12,7 @@ from npuscope.sanitizer.order.clocks import PIPES, message
 from npuscope.sanitizer.order.events import ALL, FULL_TILE, Action, M, S, Use, V
 from npuscope.sanitizer.order.shadow import (
     CORE,
+    IN_PLACE,
     IN_SPACE,
     MARKING,
     MEMO_OUT,
@@ -181,6 +182,8 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
                     role = table[AS, at]
                     if writes:
                         role = WRITE + (UNCHANGED if role == REWRITE else 0)
+                    else:
+                        now[IN_PLACE] = overwrites(shapes, merged, buffers, table, at, start, access)
                     now[OWN + ROLE] = role + (now[OWN + ROLE] & (UNIT | POLL))
                     now[OWN + DETAIL + ADDRESS] = table[AT, at]
                     now[OWN + DETAIL + FOOTPRINT] = table[SHAPE, at]
@@ -237,6 +240,28 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
 def is_write(role: int) -> bool:
     """Whether an access writes and does not read."""
     return role == WRITE or role == SPOIL or role == REWRITE
+
+
+@njit(cache=True)
+def overwrites(
+    shapes: np.ndarray, merged: np.ndarray, buffers: np.ndarray, table: np.ndarray, access: int, start: int, stop: int
+) -> bool:
+    """Whether the instruction of an access, whose accesses are those from `start` to `stop`, writes some of the bytes
+    that this one reads, as far as their extents say."""
+    shape = table[SHAPE, access]
+    space = buffers[BUFFER_SPACE, table[IN_BUFFER, access]]
+    for other in range(start, stop):
+        written = table[SHAPE, other]
+        if is_write(table[AS, other]) and buffers[BUFFER_SPACE, table[IN_BUFFER, other]] == space:
+            if shape < 0 or written < 0:
+                return True
+            first, last = shapes[0, shape], shapes[0, shape + 1] - 1
+            begin, end = shapes[0, written], shapes[0, written + 1] - 1
+            if first <= last and begin <= end:
+                reach = table[AT, access] + merged[1, last], table[AT, other] + merged[1, end]
+                if table[AT, access] + merged[0, first] < reach[1] and table[AT, other] + merged[0, begin] < reach[0]:
+                    return True
+    return False
 
 
 # -- accesses --------------------------------------------------------------------------------------------------------
