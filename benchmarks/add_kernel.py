@@ -46,10 +46,10 @@ def prepare() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, y, np.zeros_like(x)
 
 
-def launch(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
-    """One launch."""
+def launch(x: np.ndarray, y: np.ndarray, z: np.ndarray, tile: int = TILE) -> None:
+    """One launch, in tiles of `tile` elements."""
     block = LENGTH // CORES
-    add_kernel[CORES](x, y, z, block, block // TILE, TILE)
+    add_kernel[CORES](x, y, z, block, block // tile, tile)
 
 
 def plain(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:

@@ -41,8 +41,7 @@ def reported(ran: Ran) -> set[tuple[Key, str]]:
     for one in ran.findings:
         assert one.access is not None and one.other is not None
         lines = (one.access.frames[0].line, one.other.frames[0].line)
-        kind = "race-waw" if one.kind == "race-same-value" else one.kind  # the model knows no values
-        found.add(((one.access.pipe, one.other.pipe, *lines), kind))
+        found.add(((one.access.pipe, one.other.pipe, *lines), one.kind))
     return found
 
 

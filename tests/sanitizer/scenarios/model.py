@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 NOTATION = (
     (re.compile(r"(\w+) = gm\((.*?)\)(?=\s*(#|$))", re.M), r"\1 = asc.GlobalTensor(); \1.set_global_buffer(\2)"),
@@ -58,7 +57,6 @@ class Scenario:
     check: str = "race"
     also: tuple[str, ...] = ()
     chip: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def clean(self) -> bool:

@@ -1,7 +1,8 @@
 """Races inside a vector core (sanitizer.md 6.3), each with its clean twin, and the reports of section 8 that have the
 same shape: P03 (a wait after the consumer), P04 and P10 (reuse of a buffer), P07 (sync guards the wrong pipe).
 
-Not expressible in pyasc on the chips that it compiles for: R26 and R28 (A5 only: a cube core that writes UB, a SIMT
+R08 runs the broken program of R07 on a simulated A5, whose vector instructions wait for each other. Not expressible in
+pyasc on the chips that it compiles for: R26 and R28 (A5 only: a cube core that writes UB, a SIMT
 function), R27 (two devices). P06 of section 8 (priming both slots of a prefetch loop) leaves flags up or hangs: the
 sync check's rows have it.
 """

@@ -70,13 +70,13 @@ def run_poisoned(text: str, seed: int) -> dict[str, bytes]:
 
 
 @cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="scenarios-"))
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="scenarios-")  # goes when the interpreter does
 
 
 def run_text(text: str, chip: str | None = None, checks: Sequence[str] | None = None) -> Ran:
     """Run plain pyasc text under the named checks (None: all of them) in this process."""
-    script = _folder() / "kernel.py"
+    script = Path(_folder().name) / "kernel.py"
     script.write_text(PROLOGUE + text)
     linecache.checkcache(str(script))
     _assigned.cache_clear()

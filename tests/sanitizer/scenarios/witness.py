@@ -61,8 +61,7 @@ def disagreements(row: Scenario, ran: Ran) -> list[str]:
 
 
 def _same(expect: Expect, hazard: Seen) -> bool:
-    kind = "race-waw" if expect.kind == "race-same-value" else expect.kind  # the model knows no values
-    given = (kind, expect.owner, expect.space, expect.pipes)
+    given = (expect.kind, expect.owner, expect.space, expect.pipes)
     return given == (hazard.kind, hazard.owner, hazard.space, hazard.pipes) and (
         marked(hazard.later, expect.later) and marked(hazard.earlier, expect.earlier)
     )
