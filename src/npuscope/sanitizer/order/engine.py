@@ -36,7 +36,7 @@ from npuscope.sanitizer.order.table import rehash
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, CoreType, Space
 
-RUNS, OPCODES = Runs(), OpcodeTable()
+RUNS, ACTIONS = Runs(), OpcodeTable()
 """Footprints and opcodes have the same numbers for the life of the process, so their tables live as long."""
 MOST_AGENTS = 512 * 7
 """Agents of a launch whose cores synchronise, at most: what each knows of all others is a row of that length."""
@@ -99,7 +99,7 @@ class Hazards:
         if batch.first == 0:
             self._begin(batch)
         RUNS.grow()
-        OPCODES.grow()
+        ACTIONS.grow()
         self._provide(batch)
         tables = self._tables(batch)
         now, ended = np.zeros(NOW, np.int64), np.zeros(len(batch.launch.cores), np.bool_)
@@ -137,7 +137,7 @@ class Hazards:
             batch.first, lowest, batch.launch.arch == "3510", self._follow, self.undefined, len(batch.launch.cores)
         )
         return Tables(
-            writeable(batch.instruction), writeable(batch.access), OPCODES.table, SLOT_OF_PIPE, RUNS.first, RUNS.merged,
+            writeable(batch.instruction), writeable(batch.access), ACTIONS.table, SLOT_OF_PIPE, RUNS.first, RUNS.merged,
             RUNS.in_order, explicit.first[0], explicit.merged, self._buffers, np.array(settings, np.int64),
         )
 
@@ -156,7 +156,7 @@ class Hazards:
 
     def _crosses(self, batch: Batch) -> bool:
         """Whether a core may learn of another one in this batch."""
-        actions = OPCODES.table[0, batch.column("opcode")]
+        actions = ACTIONS.table[0, batch.column("opcode")]
         crossing = np.isin(actions, [int(action) for action in CROSSING])
         crossing &= (actions != Action.POLL) | (batch.column("a") != 0)
         return len(batch.launch.cores) > 1 and bool(crossing.any())
