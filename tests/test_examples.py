@@ -21,6 +21,7 @@ BUGS = {
     "freed_buffer": {("use-after-free", "asc.add(z_local, x_ready, y_ready, tile)")},
     "misaligned_offset": {("misaligned", "asc.data_copy(y_local, y_gm[i * tile:], tile)"),
                           ("misaligned", "asc.add(z_local, x_local, y_local, tile)")},
+    "missing_flag": {("race-raw", "asc.add(z_local, x_local, y_local, tile)")},
     "ub_overrun": {("illegal-write", "asc.muls(work, x_local, 1.0, count=width)  # runs on into peak")},
 }
 

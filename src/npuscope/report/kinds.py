@@ -45,6 +45,7 @@ KINDS: dict[str, Kind] = {
     "reserved-event-id": Kind("reserved event id", "A flag uses an id that automatic sync takes for itself."),
     "cross-core-mode": Kind("mixed cross-core modes", "One cross-core flag is set in two modes at a time."),
     "bad-event": Kind("bad event", "A flag that the device does not have, such as one from a pipe to itself."),
+    "event-elsewhere": Kind("event of other pipes", "A flag of pipes that no core of the launch has."),
     "cross-core-left-set": Kind("cross-core flag left set", "A cross-core flag is still raised when the kernel ends."),
     "cross-core-overflow": Kind("cross-core flag overflow", "A cross-core flag is set more often than it can count."),
     "deadlock": Kind("deadlock", "No core can go on and the kernel never ends."),

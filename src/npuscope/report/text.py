@@ -67,8 +67,8 @@ def _access(finding: Finding, access: Access) -> list[str]:
 def _touched(owner: Owner | None, access: Access) -> str:
     if owner is None:
         return f"{access.size} B at {access.address:#x}"
-    where = f"{owner.space} {access.address:#x}, {access.size} B"
-    return f"{owner.name or 'tensor'}[{access.first}:{access.last}] ({where})"
+    name, space = (access.buffer, access.space) if access.space else (owner.name, owner.space)
+    return f"{name or 'tensor'}[{access.first}:{access.last}] ({space} {access.address:#x}, {access.size} B)"
 
 
 def _stack(frames: tuple[SourceFrame, ...]) -> list[str]:

@@ -85,7 +85,7 @@ class AccessView:
         return Access(
             self.site.name, self.opcode, self.pipe.name, ROLE_WORDS[self.role], self.address, self.touched_bytes(),
             low // width, -(-high // width), self.site.frames, self.batch.launch.cores[self.core].name, self.serial,
-            self.site_number, owner.name,
+            self.site_number, owner.name, owner.space.name,
         )
 
     def finding(

@@ -39,8 +39,8 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One side of a finding: an instruction and what it touched. `first` and `last` are element indices in the owner
-    (last exclusive; they may lie outside it)."""
+    """One side of a finding: an instruction and what it touched. `first` and `last` are element indices in its buffer
+    (last exclusive; they may lie outside it), which need not be the finding's owner."""
 
     operation: str
     opcode: str
@@ -55,6 +55,7 @@ class Access:
     serial: int = -1  # row of the instruction in its launch
     site: int = 0  # its number in the trace's site table, which the vendor's reports call pc
     buffer: str = ""  # name of the buffer that `first` and `last` count in
+    space: str = ""  # the memory that it lies in
 
 
 @dataclass(frozen=True, slots=True)
