@@ -9,6 +9,10 @@ PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 SETUP := $(VENV)/.stamp-setup
 DEMO := $(VENV)/.stamp-demo
 
+# After a command that must have found something.
+EXPECT_FINDINGS = status=$$?; if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; \
+	exit 1; fi
+
 .PHONY: setup demo test lint bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -29,9 +33,10 @@ $(DEMO): pyproject.toml | $(BIN)/pip
 
 demo: $(DEMO)
 	$(BIN)/npuscope check examples/pyasc/add_flags.py
-	@printf '\n== The next kernel has a bug: its last tile is too long. npuscope finds it and exits with 1. ==\n\n'
-	@status=0; $(BIN)/npuscope check examples/bugs/add_tail_too_long.py || status=$$?; \
-	if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; exit 1; fi
+	@printf '\n== Two kernels with a bug each; npuscope finds it and exits with 1. Here a tile is too long: ==\n\n'
+	@$(BIN)/npuscope check examples/bugs/add_tail_too_long.py; $(EXPECT_FINDINGS)
+	@printf '\n== Here a flag is missing: the vector unit does not wait for a copy. ==\n\n'
+	@$(BIN)/npuscope check examples/bugs/missing_flag.py; $(EXPECT_FINDINGS)
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2

@@ -36,6 +36,8 @@ from npuscope.sanitizer.order.table import rehash
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, CoreType, Space
 
+RUNS, ACTIONS = Runs(), OpcodeTable()
+"""Footprints and opcodes have the same numbers for the life of the process, so their tables live as long."""
 MOST_AGENTS = 512 * 7
 """Agents of a launch whose cores synchronise, at most: what each knows of all others is a row of that length."""
 
@@ -75,8 +77,6 @@ class Hazards:
         self.undefined = undefined
         self.crowded = 0  # what was not kept because a table was full, in all launches
         self.unordered: list[str] = []  # kernels with more synchronised cores than are followed
-        self._runs = Runs()
-        self._opcodes = OpcodeTable()
         self._begin_tables(0)
 
     def _begin_tables(self, cores: int) -> None:
@@ -98,8 +98,8 @@ class Hazards:
         """Go through a batch."""
         if batch.first == 0:
             self._begin(batch)
-        self._runs.grow()
-        self._opcodes.grow()
+        RUNS.grow()
+        ACTIONS.grow()
         self._provide(batch)
         tables = self._tables(batch)
         now, ended = np.zeros(NOW, np.int64), np.zeros(len(batch.launch.cores), np.bool_)
@@ -132,14 +132,13 @@ class Hazards:
                 self.state.clock[number, 0, AUTO] = core.type is CoreType.AIV
 
     def _tables(self, batch: Batch) -> Tables:
-        runs = self._runs
         explicit, lowest = explicit_runs(batch)
         settings = (
             batch.first, lowest, batch.launch.arch == "3510", self._follow, self.undefined, len(batch.launch.cores)
         )
         return Tables(
-            writeable(batch.instruction), writeable(batch.access), self._opcodes.table, SLOT_OF_PIPE, runs.first,
-            runs.merged, runs.in_order, explicit.first[0], explicit.merged, self._buffers, np.array(settings, np.int64),
+            writeable(batch.instruction), writeable(batch.access), ACTIONS.table, SLOT_OF_PIPE, RUNS.first, RUNS.merged,
+            RUNS.in_order, explicit.first[0], explicit.merged, self._buffers, np.array(settings, np.int64),
         )
 
     # -- where memory is -----------------------------------------------------------------------------------------
@@ -157,7 +156,7 @@ class Hazards:
 
     def _crosses(self, batch: Batch) -> bool:
         """Whether a core may learn of another one in this batch."""
-        actions = self._opcodes.table[0, batch.column("opcode")]
+        actions = ACTIONS.table[0, batch.column("opcode")]
         crossing = np.isin(actions, [int(action) for action in CROSSING])
         crossing &= (actions != Action.POLL) | (batch.column("a") != 0)
         return len(batch.launch.cores) > 1 and bool(crossing.any())
@@ -270,13 +269,13 @@ class Hazards:
             changes["segments"] = doubled(state.segments)
         if used[MESSAGES] + 4 > state.messages.shape[0]:
             changes["messages"] = doubled(state.messages)
-        if state.history.shape[0] > 1 and used[HISTORY] + 300 > state.history.shape[0]:
+        if state.history.shape[0] > 1 and used[HISTORY] + 600 > state.history.shape[0]:
             changes["history"] = doubled(state.history)
         if used[INDEXED] * 2 + 2048 > state.keys.shape[0]:
             changes["keys"] = np.zeros((state.keys.shape[0] * 4, 2), np.int64)
             rehash(state.keys, changes["keys"])
         self.state = state = state._replace(**changes)
-        if state.foreign.shape[0] > 1 and used[FOREIGN_ROWS] + 300 > state.foreign.shape[0]:
+        if state.foreign.shape[0] > 1 and used[FOREIGN_ROWS] + 600 > state.foreign.shape[0]:
             self._compact_foreign()
 
     def _compact_foreign(self) -> None:

@@ -132,9 +132,9 @@ def has_room(
     return (
         used[MARKS] + ROOM <= marks.shape[0]
         and used[SEGMENTS] - used[SEGMENTS_FREE] + ROOM <= segments.shape[0]
-        and (foreign.shape[0] == 1 or used[FOREIGN_ROWS] + 300 <= foreign.shape[0])
+        and (foreign.shape[0] == 1 or used[FOREIGN_ROWS] + 600 <= foreign.shape[0])
         and used[MESSAGES] + 4 <= messages.shape[0]
-        and (history.shape[0] == 1 or used[HISTORY] + 300 <= history.shape[0])
+        and (history.shape[0] == 1 or used[HISTORY] + 600 <= history.shape[0])
         and used[INDEXED] * 2 + 2048 <= index.shape[0]
     )
 
