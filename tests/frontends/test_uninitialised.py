@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import linecache
 import pickle
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -270,6 +271,18 @@ class TestFilling:
             return made.sum()  # type: ignore[no-any-return]
 
         assert total(8) == 16
+
+    def test_compiled_code_finds_it_in_every_session(self) -> None:
+        """Whichever session's hook numba met when it was imported, another one's is the same function to it."""
+        program = """
+            import numpy as np
+            from npuscope.frontends.uninitialised import Poison
+            for turn in range(2):
+                with Poison():
+                    import numba
+                    assert numba.njit(lambda count: np.empty(count).size)(3) == 3
+            """
+        subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
 
     def test_arrays_without_the_pattern_are_not_looked_at(self, poison: Poison) -> None:
         """Memory that never came from an empty call is defined, whatever it holds."""

@@ -166,7 +166,7 @@ class _Hooked:
         return hash(self.original)
 
     def __eq__(self, other: object) -> bool:
-        return other is self or other is self.original
+        return self.original is (other.original if isinstance(other, _Hooked) else other)
 
     def __reduce__(self) -> str:
         return str(self.original.__name__)  # by name, as any function

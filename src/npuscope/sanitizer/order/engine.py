@@ -103,10 +103,11 @@ class Hazards:
         self._provide(batch)
         tables = self._tables(batch)
         now, ended = np.zeros(NOW, np.int64), np.zeros(len(batch.launch.cores), np.bool_)
+        undefined = np.zeros(3, np.int64)
         row = access = 0
         while row < batch.instruction.shape[1]:
             assert self.state is not None
-            row, access = sweep(self.state, tables, row, access, now, ended)
+            row, access = sweep(self.state, tables, row, access, now, undefined, ended)
             if row < batch.instruction.shape[1]:
                 self._make_room()
         self._recycle(ended)
@@ -261,7 +262,7 @@ class Hazards:
         """Drop what nothing refers to; double the tables that are still too full."""
         assert self.state is not None
         state, used = self.state, self.state.used
-        compact(state.pages, state.segments, state.marks, used)
+        compact(state.pages, state.segments, state.marks, used, np.full(used[MARKS], -1, np.int64))
         changes: dict[str, Any] = {}
         if used[MARKS] + 2 * ROOM > state.marks.shape[0]:
             changes["marks"] = doubled(state.marks)

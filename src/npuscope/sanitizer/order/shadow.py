@@ -411,11 +411,12 @@ def entry(found: np.ndarray, index: np.ndarray, used: np.ndarray, key: int) -> i
 
 
 @njit(cache=True)
-def compact(pages: np.ndarray, segments: np.ndarray, marks: np.ndarray, used: np.ndarray) -> None:
+def compact(
+    pages: np.ndarray, segments: np.ndarray, marks: np.ndarray, used: np.ndarray, place: np.ndarray
+) -> None:
     """Drop marks that no segment refers to any more. The order stays, and a mark's successor is always the older of the
-    two, so it has moved already when the mark does."""
+    two, so it has moved already when the mark does. `place`, a number for each mark, comes in as -1."""
     count = used[MARKS]
-    place = np.full(count, -1, np.int64)
     for page in range(pages.shape[0]):
         segment = pages[page, HEAD]
         while segment >= 0:

@@ -140,9 +140,12 @@ def has_room(
 
 
 @njit(cache=True)
-def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: np.ndarray) -> tuple[int, int]:
+def sweep(
+    st: State, tb: Tables, row: int, access: int, now: np.ndarray, undefined: np.ndarray, ended: np.ndarray
+) -> tuple[int, int]:
     """Go through the rows of a batch from `row` on, whose first access row is `access`. Stops early where a table runs
-    out of room; returns where. `ended` notes cores whose kernel is over."""
+    out of room; returns where. `ended` notes cores whose kernel is over; `now` and `undefined` (bytes, first of them,
+    value) are working room."""
     clock, foreign, messages, history, index = st.clock, st.foreign, st.messages, st.history, st.keys
     pages, core_page, segments, marks = st.pages, st.core_page, st.segments, st.marks
     found, scratch, used = st.found, st.scratch, st.used
@@ -151,7 +154,6 @@ def sweep(st: State, tb: Tables, row: int, access: int, now: np.ndarray, ended: 
     shapes, explicit_first = tb.shapes, tb.explicit_first
     rows = instruction.shape[1]
     accesses = table.shape[1]
-    undefined = np.zeros(3, np.int64)
     while row < rows and has_room(used, foreign, messages, history, index, segments, marks):
         core, opcode = instruction[ROW_CORE, row], instruction[ROW_OPCODE, row]
         pipe = tb.pipes[instruction[ROW_PIPE, row]]
