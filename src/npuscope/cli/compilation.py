@@ -9,8 +9,10 @@ TEXT = "npuscope: compiling the checks for this machine, once; this may take hal
 
 
 def tell_of_compilation() -> None:
-    """From now on, say so on standard error when the first function of ours is compiled. Loading what was compiled
-    before is quick and says nothing."""
+    """From now on, tell a person at a terminal when the first function of ours is compiled; logs stay as they are.
+    Loading what was compiled before is quick and says nothing."""
+    if not sys.stderr.isatty():
+        return
     from numba.core import event
 
     class Told(event.Listener):

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from npuscope.sanitizer.order.access import NOW
 from npuscope.sanitizer.order.events import CROSSING, PIPES, SLOT_OF_PIPE, Action, OpcodeTable
+from npuscope.sanitizer.order.marks import compact
 from npuscope.sanitizer.order.runs import Runs, explicit_runs
-from npuscope.sanitizer.order.shadow import NOW, compact, set_undefined
+from npuscope.sanitizer.order.segments import set_undefined
 from npuscope.sanitizer.order.state import (
     AUTO,
     CROWDED,
@@ -31,8 +33,9 @@ from npuscope.sanitizer.order.state import (
     give_back,
     new_state,
 )
-from npuscope.sanitizer.order.sweep import Tables, sweep
+from npuscope.sanitizer.order.sweep import sweep
 from npuscope.sanitizer.order.table import rehash
+from npuscope.sanitizer.order.tables import Tables
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, CoreType, Space
 

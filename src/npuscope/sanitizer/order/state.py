@@ -33,7 +33,7 @@ DEFINED, NEVER_WRITTEN, FROM_ORIGIN = range(3)
 row (value - FROM_ORIGIN) of `State.found`."""
 
 CLOCK, AGENT, ROLE, OLDER, DETAIL = range(5)
-"""Columns of `State.marks`: clock and number of the agent, role (plus UNIT or POLL, see `shadow`), the next older mark
+"""Columns of `State.marks`: clock and number of the agent, role (with what `access` adds to it), the next older mark
 (-1 none), and from DETAIL on what a report says of the access."""
 SITE, OPCODE, ADDRESS, FOOTPRINT, BUFFER, ROW = range(6)
 DETAILS = 6

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numba import njit
 
 from npuscope.sanitizer.order import clocks
-from npuscope.sanitizer.order.clocks import PIPES, message
-from npuscope.sanitizer.order.events import ALL, FULL_TILE, Action, M, S, Use, V
-from npuscope.sanitizer.order.shadow import (
+from npuscope.sanitizer.order.access import (
     CORE,
     IN_PLACE,
     IN_SPACE,
@@ -24,39 +20,28 @@ from npuscope.sanitizer.order.shadow import (
     UNCHANGED,
     UNIT,
     WRITE,
-    clear_pages,
-    entry,
-    set_undefined,
-    visit,
 )
+from npuscope.sanitizer.order.clocks import PIPES
+from npuscope.sanitizer.order.events import ALL, FULL_TILE, Action, M, S, Use, V
+from npuscope.sanitizer.order.segments import set_undefined
+from npuscope.sanitizer.order.shadow import visit
+from npuscope.sanitizer.order.signals import NONE, act
 from npuscope.sanitizer.order.state import (
     ADDRESS,
     AGENT,
-    BROUGHT_UNDEFINED,
     BUFFER,
     CLOCK,
     COUNT,
     CROWDED,
-    DEFINED,
     DETAIL,
-    DETAILS,
-    END,
     FOOTPRINT,
     FOREIGN_ROWS,
-    FROM_ORIGIN,
-    HEAD,
-    HIGH,
     HISTORY,
     INDEXED,
-    KIND,
-    LATER,
-    LOW,
     MARKS,
     MESSAGES,
     NEVER_WRITTEN,
-    NEXT,
     OPCODE,
-    ORIGIN_ROW,
     PAGE_BITS,
     ROLE,
     ROOM,
@@ -65,62 +50,42 @@ from npuscope.sanitizer.order.state import (
     SEGMENTS,
     SEGMENTS_FREE,
     SITE,
-    SPACE,
-    START,
-    UNDEFINED,
-    USED_UNDEFINED,
     State,
 )
-from npuscope.sanitizer.order.table import KEY, VALUE, find, mixed
+from npuscope.sanitizer.order.tables import (
+    ACTION,
+    AS,
+    AT,
+    BUFFER_SPACE,
+    EXPLICIT_LOWEST,
+    FIRST_ROW,
+    FRAMEWORK,
+    GM,
+    IN_BUFFER,
+    OF,
+    RACES,
+    REWRITE,
+    ROW_A,
+    ROW_B,
+    ROW_CORE,
+    ROW_D,
+    ROW_OPCODE,
+    ROW_ORIGIN,
+    ROW_PIPE,
+    ROW_SITE,
+    SHAPE,
+    SPOIL,
+    UNWRITTEN,
+    USE,
+    VECTOR_ORDERED,
+    Tables,
+    is_write,
+    place_of,
+)
+from npuscope.sanitizer.order.undefined import FINAL, NOWHERE, consume, copies_whole, pass_on, report_use
 
-NONE, SET_FLAG, WAIT_FLAG, BARRIER = int(Action.NONE), int(Action.SET_FLAG), int(Action.WAIT_FLAG), int(Action.BARRIER)
-POST, SYNC_ALL = int(Action.POST), int(Action.SYNC_ALL)
-DATA_BARRIER, KERNEL_END = int(Action.DATA_BARRIER), int(Action.KERNEL_END)
 MULTIPLY, FIXPIPE, POLLING = int(Action.MULTIPLY), int(Action.FIXPIPE), int(Action.POLL)
-FINAL, LANES, BLOCKS, NOTHING = int(Use.FINAL), int(Use.LANES), int(Use.BLOCKS), int(Use.NONE)
-
-SPOIL, REWRITE = 3, 4
-"""Roles of writes that leave their bytes undefined, and that change nothing."""
-FRAMEWORK = 1
-SOFT_SYNC = 2
-IN_SEQUENCE = 3
-GM = 0
-FLAG_KEY = 1 << 60
-NOWHERE: Any = np.int64(-1)
-FIRST: Any = np.int64(0)
-"""Typed as variables are: a literal would have functions compiled once more for it."""
-LIBRARY_FLAG = 15
-"""Stands for the id of a flag that the library sets and waits for in one go: queue flags begin at 16, a program's ids
-end below."""
-
-ROW_CORE, ROW_PIPE, ROW_OPCODE, ROW_SITE, ROW_ORIGIN, ROW_A, ROW_B, ROW_C, ROW_D = range(9)
-"""Rows of the instruction table."""
-OF, AS, IN_BUFFER, AT, SHAPE = range(5)
-"""Rows of the access table: instruction, role, buffer, address, footprint."""
-ACTION, USE, DRAINS, GIVES, TAKES, SIGNAL, OPERAND = range(7)
-"""Rows of `Tables.opcodes`."""
-BUFFER_SPACE, BUFFER_CORE, BUFFER_PAGE, REGION_LOW, REGION_HIGH = range(5)
-"""Rows of `Tables.buffers`: space, core, and of a GM buffer the first page and the bounds of the stretch of memory that
-it lies in."""
-FIRST_ROW, EXPLICIT_LOWEST, VECTOR_ORDERED, RACES, UNWRITTEN, CORES = range(6)
-"""Places in `Tables.settings`: row number of the batch's first instruction; which of the launch's explicit footprints
-is the first in the table; whether the chip orders V with itself; what to look for; how many cores there are."""
-
-
-class Tables(NamedTuple):
-    """What a batch brings: its rows, and the tables that they refer to."""
-
-    instruction: np.ndarray
-    access: np.ndarray
-    opcodes: np.ndarray
-    pipes: np.ndarray
-    shapes: np.ndarray  # (2, n + 1): where the runs of a footprint begin in `merged` and in `in_order`
-    merged: np.ndarray
-    in_order: np.ndarray
-    explicit_first: np.ndarray
-    explicit: np.ndarray
-    buffers: np.ndarray
-    settings: np.ndarray
+NOTHING = int(Use.NONE)
 
 
 @njit(cache=True)
@@ -239,12 +204,6 @@ def sweep(
 
 
 @njit(cache=True)
-def is_write(role: int) -> bool:
-    """Whether an access writes and does not read."""
-    return role == WRITE or role == SPOIL or role == REWRITE
-
-
-@njit(cache=True)
 def overwrites(
     shapes: np.ndarray, merged: np.ndarray, buffers: np.ndarray, table: np.ndarray, access: int, start: int, stop: int
 ) -> bool:
@@ -264,9 +223,6 @@ def overwrites(
                 if table[AT, access] + merged[0, first] < reach[1] and table[AT, other] + merged[0, begin] < reach[0]:
                     return True
     return False
-
-
-# -- accesses --------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True)
@@ -289,251 +245,3 @@ def prepare(
     now[OWN + DETAIL + SITE] = instruction[ROW_SITE, row]
     now[OWN + DETAIL + OPCODE] = instruction[ROW_OPCODE, row]
     now[OWN + DETAIL + ROW] = settings[FIRST_ROW] + row
-
-
-@njit(cache=True)
-def place_of(
-    core_page: np.ndarray, buffers: np.ndarray, settings: np.ndarray, table: np.ndarray, core: int, access: int
-) -> tuple[int, int, int, int, int]:
-    """(space, first page, lowest address of that page, bounds) of the memory that an access goes to; page -1: it has
-    none here."""
-    buffer = table[IN_BUFFER, access]
-    space = buffers[BUFFER_SPACE, buffer]
-    if space == GM:
-        low = buffers[REGION_LOW, buffer]
-        return space, buffers[BUFFER_PAGE, buffer], low >> PAGE_BITS << PAGE_BITS, low, buffers[REGION_HIGH, buffer]
-    owner = buffers[BUFFER_CORE, buffer]
-    if owner < 0:
-        owner = core
-    return space, core_page[owner, space], 0, 0, core_page[settings[CORES], space]
-
-
-# -- bytes that were never written -----------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def consume(
-    pages: np.ndarray, segments: np.ndarray, found: np.ndarray, index: np.ndarray, used: np.ndarray,
-    scratch: np.ndarray, shapes: np.ndarray, in_order: np.ndarray, table: np.ndarray, now: np.ndarray,
-    undefined: np.ndarray, use: int, access: int, turn: int, page: int, base: int, lowest: int, highest: int,
-) -> None:
-    """Remember which of the bytes that an access read were never written, counted in the order of its elements."""
-    value = undefined[2]
-    if value < FROM_ORIGIN:
-        value = FROM_ORIGIN + origin_of(found, index, used, now)
-    shape = table[SHAPE, access]
-    if use == BLOCKS:
-        size = sequence_length(shapes, in_order, shape)
-        if undefined[0] == size:
-            remember(scratch, used, turn, FIRST, size, value)
-        return
-    address = table[AT, access]
-    passed = 0
-    for run in range(shapes[1, shape], shapes[1, shape + 1]):
-        begin = address + in_order[0, run]
-        low, high = max(begin, lowest), min(address + in_order[1, run], highest)
-        while low < high:
-            number = (low - base) >> PAGE_BITS
-            stop = min(high, base + ((number + 1) << PAGE_BITS))
-            segment = pages[page + number, HEAD]
-            while segment >= 0 and segments[segment, START] < stop:
-                known = segments[segment, UNDEFINED]
-                if segments[segment, END] > low and known != DEFINED:
-                    remember(
-                        scratch, used, turn, passed + max(segments[segment, START], low) - begin,
-                        passed + min(segments[segment, END], stop) - begin, known if known >= FROM_ORIGIN else value,
-                    )
-                segment = segments[segment, NEXT]
-            low = stop
-        passed += in_order[1, run] - in_order[0, run]
-
-
-@njit(cache=True)
-def copies_whole(shapes: np.ndarray, in_order: np.ndarray, table: np.ndarray, access: int, stop: int) -> bool:
-    """Whether what comes from GM is written as it is: the next write has as many bytes."""
-    for other in range(access + 1, stop):
-        if is_write(table[AS, other]):
-            size = sequence_length(shapes, in_order, table[SHAPE, access])
-            return size == sequence_length(shapes, in_order, table[SHAPE, other])
-    return False
-
-
-@njit(cache=True)
-def remember(scratch: np.ndarray, used: np.ndarray, turn: int, low: int, high: int, value: int) -> None:
-    """One stretch of undefined bytes of access number `turn` of an instruction."""
-    number = used[SCRATCH]
-    if number >= scratch.shape[0]:
-        used[CROWDED] += 1
-        return
-    used[SCRATCH] = number + 1
-    scratch[number, 0], scratch[number, 1], scratch[number, 2], scratch[number, 3] = turn, low, high, value
-
-
-@njit(cache=True)
-def sequence_length(shapes: np.ndarray, in_order: np.ndarray, shape: int) -> int:
-    """Bytes of a footprint, those that it touches twice counted twice; 0 for an explicit one."""
-    size = 0
-    if shape >= 0:
-        for run in range(shapes[1, shape], shapes[1, shape + 1]):
-            size += in_order[1, run] - in_order[0, run]
-    return size
-
-
-@njit(cache=True)
-def pass_on(
-    pages: np.ndarray, segments: np.ndarray, used: np.ndarray, scratch: np.ndarray, shapes: np.ndarray,
-    in_order: np.ndarray, core_page: np.ndarray, buffers: np.ndarray, settings: np.ndarray, table: np.ndarray,
-    core: int, start: int, stop: int, use: int,
-) -> None:
-    """Make the results of undefined operands undefined. Lane by lane, the n-th group of reads goes to the n-th write;
-    else all go to all."""
-    reads = writes = 0
-    for access in range(start, stop):
-        if not is_write(table[AS, access]):
-            reads += 1
-        elif table[AS, access] != SPOIL:
-            writes += 1
-    grouped = use == LANES and reads >= writes
-    write = -1
-    for access in range(start, stop):
-        if not is_write(table[AS, access]) or table[AS, access] == SPOIL:
-            continue
-        write += 1
-        target = sequence_length(shapes, in_order, table[SHAPE, access])
-        for item in range(used[SCRATCH]):
-            source = start + scratch[item, 0]
-            read = 0
-            for other in range(start, source):
-                read += not is_write(table[AS, other])
-            size = sequence_length(shapes, in_order, table[SHAPE, source])
-            if size == 0 or target == 0 or (grouped and read // (reads // writes) != write):
-                continue
-            low = scratch[item, 1] * target // size
-            high = -(-(scratch[item, 2] * target) // size)
-            space, page, base, lowest, highest = place_of(core_page, buffers, settings, table, core, access)
-            if page >= 0 and space != GM:
-                spoil(
-                    pages, segments, used, shapes, in_order, table[SHAPE, access], table[AT, access], page, base,
-                    lowest, highest, low, high, scratch[item, 3],
-                )
-
-
-@njit(cache=True)
-def spoil(
-    pages: np.ndarray, segments: np.ndarray, used: np.ndarray, shapes: np.ndarray, in_order: np.ndarray, shape: int,
-    address: int, page: int, base: int, lowest: int, highest: int, first: int, last: int, value: int,
-) -> None:
-    """Bytes `first` to `last` of a written footprint, counted in the order of its elements, are undefined."""
-    passed = 0
-    for run in range(shapes[1, shape], shapes[1, shape + 1]):
-        begin, size = address + in_order[0, run], in_order[1, run] - in_order[0, run]
-        low = max(begin + max(first - passed, 0), lowest)
-        high = min(begin + min(last - passed, size), highest)
-        while low < high:
-            number = (low - base) >> PAGE_BITS
-            stop = min(high, base + ((number + 1) << PAGE_BITS))
-            set_undefined(pages, segments, used, page + number, low, stop, value)
-            low = stop
-        passed += size
-        if passed >= last:
-            break
-
-
-@njit(cache=True)
-def origin_of(found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray) -> int:
-    """The row of `found` that keeps the first read of bytes never written: one per line, buffer and core."""
-    detail = now[OWN + DETAIL :]
-    key = mixed(detail[SITE] + (1 << 41)) ^ mixed(detail[BUFFER] + (1 << 51)) ^ mixed(now[CORE] + (1 << 54))
-    key = mixed(key) | 1
-    number = entry(found, index, used, key)
-    if number < 0:
-        slot = find(index, key)
-        return index[slot, VALUE] if index[slot, KEY] == key else 0
-    keep(found[number], now, BROUGHT_UNDEFINED)
-    return number
-
-
-@njit(cache=True)
-def keep(row: np.ndarray, now: np.ndarray, kind: int) -> None:
-    """The access `now` as the later side of a row of `found`."""
-    row[KIND], row[SPACE] = kind, now[IN_SPACE]
-    row[LATER], row[LATER + 1] = now[OWN + ROLE] & 3, now[OWN + AGENT]
-    for column in range(DETAILS):
-        row[LATER + 2 + column] = now[OWN + DETAIL + column]
-
-
-@njit(cache=True)
-def report_use(
-    found: np.ndarray, index: np.ndarray, used: np.ndarray, now: np.ndarray, undefined: np.ndarray
-) -> None:
-    """Count a use of bytes never written; the first of a line, core, buffer and origin is kept in full."""
-    origin = undefined[2] - FROM_ORIGIN if undefined[2] >= FROM_ORIGIN else NOWHERE
-    detail = now[OWN + DETAIL :]
-    key = mixed(detail[SITE] * 4096 + detail[OPCODE]) ^ mixed(origin + (1 << 42))
-    key = mixed(key ^ mixed(now[CORE] * 64 + now[IN_SPACE] + (1 << 52)))
-    key = mixed(key ^ mixed(detail[BUFFER] + (1 << 53))) | 1
-    number = entry(found, index, used, key)
-    if number < 0:
-        return
-    row = found[number]
-    keep(row, now, USED_UNDEFINED)
-    row[LOW], row[HIGH], row[ORIGIN_ROW] = undefined[1], undefined[1] + undefined[0], origin
-
-
-# -- order -----------------------------------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def act(
-    clock: np.ndarray, foreign: np.ndarray, messages: np.ndarray, history: np.ndarray, index: np.ndarray,
-    used: np.ndarray, core_page: np.ndarray, pages: np.ndarray, segments: np.ndarray, opcodes: np.ndarray,
-    instruction: np.ndarray, row: int, core: int, pipe: int, ended: np.ndarray,
-) -> None:
-    """What the row orders."""
-    opcode = instruction[ROW_OPCODE, row]
-    action = opcodes[ACTION, opcode]
-    a = instruction[ROW_A, row]
-    agent = S if pipe == ALL else pipe
-    if action == SET_FLAG or action == WAIT_FLAG:
-        number = instruction[ROW_B, row]
-        if instruction[ROW_ORIGIN, row] == FRAMEWORK:
-            number = instruction[ROW_D, row]
-            if number == 0:
-                number = LIBRARY_FLAG
-        told = message(messages, index, used, FLAG_KEY | (core << 32) | (a << 24) | number)
-        if action == SET_FLAG:
-            clocks.set_flag(clock, messages, told, core, agent)
-        else:
-            clocks.wait_flag(clock, foreign, history, used, messages, told, core, agent)
-        return
-    if action == BARRIER and pipe != ALL:
-        clock[core, pipe, pipe] = clock[core, pipe, COUNT]
-        return
-    if action == KERNEL_END:
-        ended[core] = True
-        for space in range(core_page.shape[1]):
-            page = core_page[core, space]
-            if page >= 0:
-                size = core_page[core_page.shape[0] - 1, space]
-                clear_pages(pages, segments, used, page, page + ((size - 1) >> PAGE_BITS) + 1)
-        return
-    arrives = action == SYNC_ALL and a == 0
-    if opcodes[DRAINS, opcode] or action == BARRIER or arrives or (action == DATA_BARRIER and a != IN_SEQUENCE):
-        clocks.drain(clock, foreign, history, used, core)
-    if foreign.shape[0] == 1:
-        return  # no core learns of another one
-    if action == POST:
-        told = clocks.snapshot(clock, foreign, used, core, agent)
-        clocks.learn(clock, foreign, history, used, instruction[ROW_B, row], S, told)
-        return
-    gives, takes = opcodes[GIVES, opcode] != 0, opcodes[TAKES, opcode] != 0
-    if action == SYNC_ALL:
-        soft = instruction[ROW_B, row] == SOFT_SYNC
-        gives, takes = soft and arrives, soft and not arrives
-    if gives or takes:
-        key = opcodes[SIGNAL, opcode] | instruction[opcodes[OPERAND, opcode], row]
-        told = message(messages, index, used, key)
-        if takes:
-            clocks.learn(clock, foreign, history, used, core, agent, messages[told, PIPES])
-        if gives:
-            clocks.release(clock, foreign, used, messages, told, core, agent)
