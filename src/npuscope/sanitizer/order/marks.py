@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from npuscope.sanitizer.order.access import ATOMIC, CORE, IN_PLACE, IN_SPACE, OVERLAPS, OWN, OWN_MARK, PIPE, POLL, UNIT
+from npuscope.sanitizer.order.access import CORE, IN_PLACE, IN_SPACE, OVERLAPS, OWN, OWN_MARK, PIPE, POLL, READ, UNIT
 from npuscope.sanitizer.order.clocks import PIPES, take_over
 from npuscope.sanitizer.order.events import S
 from npuscope.sanitizer.order.races import race
@@ -23,17 +23,19 @@ from npuscope.sanitizer.order.state import (
     DETAILS,
     FOREIGN,
     HEAD,
+    LENGTH,
     MARK,
     MARKS,
     NEXT,
     OLDER,
     ROLE,
+    WRITES,
 )
 
 WINDOW = 16
 """Instructions of one pipe that may overlap (sanitizer.md 3.8.3): an earlier one is done."""
-CROWD = 256
-"""Marks of a segment at most."""
+SHORT = 32
+"""Marks of a segment that are gone through at every read."""
 UNIT_SPACE = 5  # L0C
 
 
@@ -48,6 +50,10 @@ def new_mark(marks: np.ndarray, used: np.ndarray, what: np.ndarray, older: int) 
     for column in range(DETAIL + DETAILS):
         marks[mark, column] = what[column]
     marks[mark, OLDER] = older
+    marks[mark, LENGTH] = 1 + (marks[older, LENGTH] if older >= 0 else 0)
+    marks[mark, WRITES] = mark
+    if what[ROLE] & 3 == READ:
+        marks[mark, WRITES] = marks[older, WRITES] if older >= 0 else NOBODY
     return mark
 
 
@@ -99,38 +105,61 @@ def touched(
 ) -> int:
     """What a read or an atomic write leaves of a segment's marks: itself in front; of its role, those dropped that come
     before it."""
-    role, agent = now[OWN + ROLE] & 3, now[OWN + AGENT]
+    role = now[OWN + ROLE] & 3
     head = segments[segment, MARK]
-    dropped = -1
-    length = 0
     mark = head
+    if role == READ and head >= 0:
+        mark = marks[head, WRITES]
     while mark >= 0:
-        theirs = marks[mark, ROLE] & 3
-        done = ordered(marks, clock, foreign, now, mark)
-        if not done and (theirs != role or (role == ATOMIC and (now[PIPE] == S or marks[mark, AGENT] % PIPES == S))):
+        met = marks[mark, ROLE] & 3 != role or now[PIPE] == S or marks[mark, AGENT] % PIPES == S
+        if met and not ordered(marks, clock, foreign, now, mark):
             if now[OWN + ROLE] & POLL and marks[mark, AGENT] % PIPES == S and foreign.shape[0] > 1:
                 take_over(clock, foreign, history, used, now[CORE], marks[mark, AGENT], marks[mark, CLOCK])
-                done = True
             else:
-                done = race(segments, marks, clock, found, index, used, now, segment, mark)
-        if theirs == role and (done or (marks[mark, AGENT] == agent and not now[IN_PLACE])):
+                race(segments, marks, clock, found, index, used, now, segment, mark)
+        mark = marks[mark, OLDER]
+        if role == READ and mark >= 0:
+            mark = marks[mark, WRITES]
+    return new_mark(marks, used, now[OWN:], pruned(marks, clock, foreign, used, now, head))
+
+
+@njit(cache=True)
+def pruned(
+    marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray, used: np.ndarray, now: np.ndarray, head: int
+) -> int:
+    """A list without the marks of the role of `now` that come before it. A long list is gone through only now and then:
+    many cores may read the same bytes, mostly each of them many times in a row."""
+    if head < 0:
+        return head
+    length = marks[head, LENGTH]
+    if length > SHORT and length & (length - 1) != 0:
+        return marks[head, OLDER] if superseded(marks, clock, foreign, now, head) else head
+    dropped = NOBODY
+    mark = head
+    while mark >= 0:
+        if superseded(marks, clock, foreign, now, mark):
             dropped = mark
-        length += 1
         mark = marks[mark, OLDER]
     if dropped < 0:
-        if length >= CROWD:
-            used[CROWDED] += 1
-            return head
-        return new_mark(marks, used, now[OWN:], head)
+        return head
     kept = marks[dropped, OLDER]
     mark = head
     while mark != dropped:
-        same = marks[mark, ROLE] & 3 == role
-        own = marks[mark, AGENT] == agent and not now[IN_PLACE]
-        if not same or (not own and not ordered(marks, clock, foreign, now, mark)):
+        if not superseded(marks, clock, foreign, now, mark):
             kept = new_mark(marks, used, marks[mark], kept)
         mark = marks[mark, OLDER]
-    return new_mark(marks, used, now[OWN:], kept)
+    return kept
+
+
+@njit(cache=True)
+def superseded(marks: np.ndarray, clock: np.ndarray, foreign: np.ndarray, now: np.ndarray, mark: int) -> bool:
+    """Whether what races with a mark races with the access `now` too, which is of the same role: it is of the same
+    agent, or comes after it."""
+    if marks[mark, ROLE] & 3 != now[OWN + ROLE] & 3:
+        return False
+    if marks[mark, AGENT] == now[OWN + AGENT] and not now[IN_PLACE]:
+        return True
+    return ordered(marks, clock, foreign, now, mark)
 
 
 @njit(cache=True)
@@ -156,6 +185,8 @@ def compact(
                 marks[kept, column] = marks[mark, column]
             if marks[kept, OLDER] >= 0:
                 marks[kept, OLDER] = place[marks[kept, OLDER]]
+            if marks[kept, WRITES] >= 0:
+                marks[kept, WRITES] = place[marks[kept, WRITES]]
             kept += 1
     for page in range(pages.shape[0]):
         segment = pages[page, HEAD]

@@ -32,9 +32,10 @@ DEFINED, NEVER_WRITTEN, FROM_ORIGIN = range(3)
 """What is known of content: from FROM_ORIGIN on, that it comes from bytes never written, by way of the instruction in
 row (value - FROM_ORIGIN) of `State.found`."""
 
-CLOCK, AGENT, ROLE, OLDER, DETAIL = range(5)
+CLOCK, AGENT, ROLE, OLDER, LENGTH, WRITES, DETAIL = range(7)
 """Columns of `State.marks`: clock and number of the agent, role (with what `access` adds to it), the next older mark
-(-1 none), and from DETAIL on what a report says of the access."""
+(-1 none), how many there are from this one on, the first of them that is no read (-1 none), and from DETAIL on what a
+report says of the access."""
 SITE, OPCODE, ADDRESS, FOOTPRINT, BUFFER, ROW = range(6)
 DETAILS = 6
 """A detail's columns."""
