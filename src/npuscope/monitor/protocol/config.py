@@ -82,6 +82,7 @@ def with_trace_id(config: str, trace_id: int, indent: int = 4) -> str:
 
 def read(config: str) -> dict[str, str]:
     """The keys and values of a text. Raises BadConfig at a line at which Kineto would stop reading."""
+    require_plain(config)
     pairs: dict[str, str] = {}
     for line in _lines(config):
         parts = line.split("=")
@@ -89,6 +90,12 @@ def read(config: str) -> dict[str, str]:
             raise BadConfig(f"not one key and one value: {line!r}")
         pairs[parts[0].strip("\t\n ")] = parts[1].strip("\t\n ")
     return pairs
+
+
+def require_plain(config: str) -> None:
+    """Raises BadConfig for characters that no reader of a configuration expects."""
+    if any((character < " " and character not in "\t\n") or "\ud800" <= character <= "\udfff" for character in config):
+        raise BadConfig("the configuration holds control characters")
 
 
 def _lines(config: str) -> Iterable[str]:

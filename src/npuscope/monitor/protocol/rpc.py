@@ -31,7 +31,7 @@ def length(header: bytes, largest: int = LARGEST_REQUEST) -> int:
 
 def frame(text: str) -> bytes:
     """The text as it goes over the wire."""
-    payload = text.encode()
+    payload = text.encode(errors="replace")
     return LENGTH.pack(len(payload)) + payload
 
 
