@@ -16,7 +16,7 @@ from daemon_process import Daemon, environment
 from npuscope.monitor.protocol import config, rpc
 
 LOOP = """
-import sys, time, torch
+import os, sys, time, torch
 model = torch.nn.Linear(32, 32)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 end = time.time() + 60
@@ -24,6 +24,7 @@ while time.time() < end:
     optimizer.zero_grad()
     model(torch.randn(4, 32)).sum().backward()
     optimizer.step()
+    open(f"{sys.argv[1]}/steps_{os.getpid()}", "a").close()  # it registers when torch is imported, long before
     time.sleep(0.02)
 """
 
@@ -48,12 +49,17 @@ def pair(daemon: Daemon) -> Iterator[list[subprocess.Popen[bytes]]]:
     base.write_text("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n")  # five seconds, without it
     env = environment(daemon.folder, KINETO_USE_DAEMON="1", KINETO_CONFIG=str(base), OMP_NUM_THREADS="1")
     loops = [
-        subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.Popen(
+            [sys.executable, str(script), str(daemon.folder)],
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         for _ in range(2)
     ]
     try:
         wait_until(lambda: status(daemon).keys() >= {loop.pid for loop in loops}, 30)
-        time.sleep(1)
+        wait_until(lambda: all((daemon.folder / f"steps_{loop.pid}").exists() for loop in loops), 30)
         yield loops
         assert [loop.poll() for loop in loops] == [None, None]  # no answer did them harm
     finally:
