@@ -19,6 +19,9 @@ from npuscope.monitor.daemon.service import Service, Settings
 from npuscope.monitor.protocol.rpc import PORT
 
 
+SWITCH_SECONDS = 0.0005
+
+
 @click.group("monitor")
 def command() -> None:
     """Trace and watch training jobs that already run."""
@@ -51,6 +54,8 @@ def daemon(
 
 def run(settings: Settings, log_file: Path | None) -> None:
     """Serve until a signal comes. Raises UserError when the daemon cannot start."""
+    # Whoever polls must not wait for a slower thread of ours to give the interpreter up.
+    sys.setswitchinterval(SWITCH_SECONDS)
     stream: TextIO = sys.stderr
     if log_file:
         try:
