@@ -240,6 +240,18 @@ def test_folders_that_cannot_be_written(folder: Path) -> None:
     assert "cannot write the log" in second(folder, "--log-file", str(folder / "none" / "log"))
 
 
+def test_a_full_disk_costs_the_log_and_nothing_else(start: Callable[..., Daemon]) -> None:
+    daemon = start("--log-file", "/dev/full", wait=False)
+    path, deadline = daemon.folder / "dynolog", time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)  # from the socket's file to the thread that reads it
+    client = daemon.client()
+    assert daemon.exchange(client, poll()) == EMPTY_REPLY
+    assert daemon.exchange(client, poll()) == EMPTY_REPLY
+    assert daemon.process.poll() is None
+
+
 def test_after_a_kill_the_socket_is_taken_over_and_at_the_end_it_is_gone(start: Callable[..., Daemon]) -> None:
     first = start()
     first.process.send_signal(signal.SIGKILL)

@@ -62,6 +62,40 @@ def test_another_users_request_does_not_reach_a_process(daemon: Daemon) -> None:
     assert f'"activityProfilersTriggered":[{os.getpid()}]'.encode() in mine.stdout
 
 
+CONTAINED = """
+import os, socket, struct, sys
+assert os.getpid() < 10
+endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+endpoint.bind(sys.argv[1] + "/contained")
+endpoint.settimeout(3)
+for claimed in (os.getpid() + 1, os.getpid()):
+    endpoint.sendto(struct.pack("=Q32siiqi", 20, b"req", 3, 1, 0, claimed), sys.argv[1] + "/dynolog")
+print(endpoint.recv(100).hex(), os.getpid())
+endpoint.settimeout(0.3)
+try:
+    print(endpoint.recv(100))
+except TimeoutError:
+    pass
+"""
+UNSHARE = ["unshare", "--pid", "--fork"]
+
+
+def can_contain() -> bool:
+    try:
+        return subprocess.run([*UNSHARE, "true"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not can_contain(), reason="no pid namespace can be made here")
+def test_a_process_in_a_container_is_known_by_its_own_number(daemon: Daemon) -> None:
+    words = [*UNSHARE, sys.executable, "-c", CONTAINED, str(daemon.folder)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+    answer, pid = done.stdout.split()
+    assert answer == "00" * 8 + "726571" + "00" * 29
+    assert [process["pid"] for process in daemon.ask(rpc.simple_request("getStatus"))["processes"]] == [int(pid)]
+
+
 def test_links_do_not_lead_out_of_the_allowed_folders(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()

@@ -79,6 +79,13 @@ def test_an_ancestor_names_its_children() -> None:
     assert registry.trigger(replace(ORDER, pids=(10, 11)), 1.0).pids() == [11, 12]
 
 
+def test_a_process_in_a_container_answers_to_both_its_numbers() -> None:
+    registry = Registry()
+    registry.poll(Poll(BOTH, 0, (7, 1)), sender(5007), 0.0)
+    assert registry.trigger(replace(ORDER, pids=(5007,)), 1.0).pids() == [7]
+    assert registry.trigger(replace(ORDER, pids=(7,)), 1.0).pids() == [7]
+
+
 def test_the_limit_is_for_workers_not_for_their_launcher() -> None:
     registry = Registry()
     registry.poll(Poll(BOTH, 0, (10, 1)), sender(10), 0.0)

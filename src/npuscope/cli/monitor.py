@@ -18,7 +18,6 @@ from npuscope.monitor.daemon.rpc_server import LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
 from npuscope.monitor.protocol.rpc import PORT
 
-
 SWITCH_SECONDS = 0.0005
 
 

@@ -63,6 +63,10 @@ class Process:
         """The number by which requests and files name it."""
         return self.pids[0]
 
+    def named_by(self, pids: tuple[int, ...]) -> bool:
+        """Whether any of the numbers is its own, here or inside its container, or an ancestor's."""
+        return not {self.sender.pid, *self.pids}.isdisjoint(pids)
+
     @property
     def state(self) -> str:
         """What a person is told of it."""
@@ -218,7 +222,7 @@ class Registry:
                 process.sender.dialect is order.dialect
                 and process.job == order.job
                 and order.uid in (None, process.sender.uid)
-                and (order.everyone or not set(order.pids).isdisjoint(process.pids))
+                and (order.everyone or process.named_by(order.pids))
             ):
                 yield process
 
@@ -236,7 +240,7 @@ class Registry:
             ),
             (
                 f"none of the processes {', '.join(map(str, order.pids))} is registered or has a registered child",
-                lambda process: order.everyone or not set(order.pids).isdisjoint(process.pids),
+                lambda process: order.everyone or process.named_by(order.pids),
             ),
         ]
         left = list(self.processes.values())
