@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pwd
@@ -111,4 +112,5 @@ def leave(address: Address, endpoint: socket.socket) -> None:
     endpoint.close()
     # Another daemon may have put its own socket there by now.
     if address.mode is not None and os.path.exists(address.name) and not alive(address.name):
-        os.unlink(address.name)
+        with contextlib.suppress(OSError):  # the folder may have been closed to us meanwhile
+            os.unlink(address.name)
