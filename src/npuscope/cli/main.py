@@ -11,7 +11,12 @@ from npuscope import __version__
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
 
-VERBS = {"check": "npuscope.cli.check", "run": "npuscope.cli.run", "record": "npuscope.cli.record"}
+VERBS = {
+    "check": "npuscope.cli.check",
+    "run": "npuscope.cli.run",
+    "record": "npuscope.cli.record",
+    "monitor": "npuscope.cli.monitor",
+}
 
 
 class Verbs(click.Group):

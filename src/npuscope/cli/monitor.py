@@ -1,0 +1,83 @@
+"""`npuscope monitor`: the daemon that lets running training jobs be traced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from npuscope.errors import UserError
+from npuscope.monitor.daemon.addresses import KINDS
+from npuscope.monitor.daemon.rpc_server import LOOPBACK
+from npuscope.monitor.daemon.service import Service, Settings
+from npuscope.monitor.protocol.rpc import PORT
+
+SWITCH_SECONDS = 0.0005
+
+
+@click.group("monitor")
+def command() -> None:
+    """Trace and watch training jobs that already run."""
+
+
+@command.command("daemon")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option("--bind", "hosts", multiple=True, help="Address to listen on, repeatable. Default: loopback only.")
+@click.option(
+    "--trace-dir",
+    "folders",
+    multiple=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder below which traces may be written, repeatable. Default: /tmp and the user's home.",
+)
+@click.option("--ipc", "kinds", multiple=True, type=click.Choice(KINDS), help="IPC sockets, repeatable. Default: all.")
+@click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
+def daemon(
+    port: int, hosts: tuple[str, ...], folders: tuple[Path, ...], kinds: tuple[str, ...], log_file: Path | None
+) -> None:
+    """Run the daemon.
+
+    Processes started with KINETO_USE_DAEMON=1 register by themselves; `dyno gputrace` has them traced. The directory
+    in KINETO_IPC_SOCKET_DIR, where set, is listened on as well.
+    """
+    roots = tuple(str(require_writable(folder)) for folder in folders)
+    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots)
+    run(settings, log_file)
+
+
+def run(settings: Settings, log_file: Path | None) -> None:
+    """Serve until a signal comes. Raises UserError when the daemon cannot start."""
+    # Whoever polls must not wait for a slower thread of ours to give the interpreter up.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    stream: TextIO = sys.stderr
+    if log_file:
+        try:
+            stream = log_file.open("a", buffering=1, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot write the log {log_file}: {error.strerror}") from None
+    Service(settings, logger(stream)).run()
+
+
+def logger(stream: TextIO) -> Callable[[str], None]:
+    """Writes lines with the time before them; what cannot be written is dropped, and the daemon goes on."""
+
+    def log(line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            print(time.strftime("%Y-%m-%dT%H:%M:%S"), line, file=stream, flush=True)
+
+    return log
+
+
+def require_writable(folder: Path) -> Path:
+    """The folder as an absolute path. Raises UserError unless files can be made in it."""
+    if not folder.is_dir():
+        raise UserError(f"the trace folder {folder} does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(f"the trace folder {folder} is not writable")
+    return folder.resolve()

@@ -1,0 +1,44 @@
+"""Asking a daemon: one connection, one request, one reply."""
+
+from __future__ import annotations
+
+import socket
+
+from npuscope.errors import UserError
+from npuscope.monitor.protocol import rpc
+
+EXIT_NO_SERVER = 101
+"""What the stock command exits with; scripts may look for it."""
+SECONDS = 10.0
+
+
+def ask(host: str, port: int, request: str, seconds: float = SECONDS) -> str:
+    """The daemon's reply. Raises UserError, in one line, when there is no daemon or it does not answer."""
+    try:
+        connection = socket.create_connection((host, port), timeout=seconds)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"Couldn't connect to the server at {host}:{port}: {reason} (start one: npuscope monitor daemon)",
+            exit_code=EXIT_NO_SERVER,
+        ) from None
+    try:
+        with connection:
+            connection.sendall(rpc.frame(request))
+            size = rpc.length(_exactly(connection, rpc.LENGTH.size), rpc.LARGEST_REPLY)
+            return _exactly(connection, size).decode()
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"the daemon at {host}:{port} gave no proper reply: {error or type(error).__name__}",
+            exit_code=EXIT_NO_SERVER,
+        ) from None
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    received = bytearray()
+    while len(received) < count:
+        piece = connection.recv(count - len(received))
+        if not piece:
+            raise ConnectionError("the connection was closed")
+        received += piece
+    return bytes(received)

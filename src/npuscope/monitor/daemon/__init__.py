@@ -1,0 +1,1 @@
+"""The daemon: who is registered, what is asked of whom, and the sockets between them."""

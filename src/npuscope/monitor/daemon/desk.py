@@ -1,0 +1,175 @@
+"""The daemon's side of the RPC: a request's bytes in, the reply's text out. Always a reply, whatever came."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from npuscope import __version__
+from npuscope.monitor.daemon.folders import Folders, Refused
+from npuscope.monitor.daemon.identity import command, own_user, rank
+from npuscope.monitor.daemon.registry import Match, Order, Outcome, Process, Registry
+from npuscope.monitor.protocol import rpc
+from npuscope.monitor.protocol.config import BadConfig, expected_end, read, require_plain, trace_file, validate
+from npuscope.monitor.protocol.fabric import Channel, Dialect
+
+T = TypeVar("T")
+ROOT = 0
+MONITOR_KEY = "NPU_MONITOR_START"
+WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
+DEFAULT_LIMIT = 1000
+LARGEST_LIST = 4096
+
+
+class Registrar(Protocol):
+    """Whoever calls a function with the registry."""
+
+    def __call__(self, function: Callable[[Registry], T], /) -> T: ...
+
+
+class BadRequest(ValueError):
+    """A request that is answered with the word failed; the message is the reason, "" when the keys are missing."""
+
+
+class Desk:
+    """Answers requests."""
+
+    def __init__(self, registrar: Registrar, folders: Folders) -> None:
+        self._registrar = registrar
+        self._folders = folders
+
+    def answer(self, payload: bytes, uid: int | None) -> str:
+        """The reply to a request of user `uid`, None when it comes from another host."""
+        try:
+            return rpc.compact(self._reply(rpc.parse(payload), uid))
+        except (rpc.BadFrame, BadRequest) as error:
+            return failed(str(error))
+
+    def _reply(self, request: dict[str, Any], uid: int | None) -> dict[str, Any]:
+        function = request.get("fn")
+        if function == "getVersion":
+            return {"version": __version__}
+        if function == "getStatus":
+            return self._registrar(_status)
+        if function == "setKinetOnDemandRequest":
+            return self._trace(request, uid)
+        if function in ("dcgmProfPause", "dcgmProfResume"):
+            return {"status": False}
+        raise BadRequest(f"json.exception: unknown function {function!r}")
+
+    def _trace(self, request: dict[str, Any], uid: int | None) -> dict[str, Any]:
+        if "config" not in request or "pids" not in request:
+            raise BadRequest("")
+        config, pids = request["config"], request["pids"]
+        job, limit = request.get("job_id", 0), request.get("process_limit", DEFAULT_LIMIT)
+        _typed("config", config, str)
+        _typed("pids", pids, list)
+        for name, value in (("job_id", job), ("process_limit", limit), *(("pids", pid) for pid in pids)):
+            _typed(name, value, int)
+        if len(pids) > LARGEST_LIST:
+            raise BadRequest(f"json.exception: pids names more than {LARGEST_LIST} processes")
+        requester = own_user() if uid is None else uid
+        now = time.time()
+        try:
+            pairs, dialect = self._understood(config, requester, now)
+        except (BadConfig, Refused) as error:
+            return _told(Outcome((), str(error)), {}, refused=True)
+        everybody = requester == ROOT and uid is not None
+        ends = expected_end(pairs, now) if dialect is Dialect.KINETO else None
+        order = Order(config, job, tuple(pids), limit, None if everybody else requester, dialect, ends)
+        if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: conflict(registry, config))):
+            return _told(Outcome((), held[1]), pairs) | {"commandStatus": held[0]}
+        return _told(self._registrar(lambda registry: registry.trigger(order, now)), pairs)
+
+    def _understood(self, config: str, uid: int, now: float) -> tuple[dict[str, str], Dialect]:
+        require_plain(config)
+        if config.startswith(MONITOR_KEY) or "PROFILE_START_STEP=" in config:
+            pairs = dict(line.split("=") for line in config.split("\n") if line.count("=") == 1)
+            folder = pairs.get("NPU_MONITOR_LOG_FILE") or pairs.get("ACTIVITIES_LOG_FILE")
+            if folder:
+                self._folders.check(folder, uid, is_folder=True)
+            return pairs, Dialect.MSMONITOR
+        pairs = read(config)
+        validate(pairs, now)
+        self._folders.check(pairs.get("ACTIVITIES_LOG_FILE", ""), uid)
+        return pairs, Dialect.KINETO
+
+
+def failed(reason: str) -> str:
+    """The reply to what cannot be answered."""
+    return rpc.compact({"status": f"failed with exception = {reason}" if reason else "failed"})
+
+
+def _typed(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise BadRequest(f"json.exception: {name} has the wrong type")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise BadRequest(f"json.exception: {name} is out of range")
+
+
+def conflict(registry: Registry, config: str) -> tuple[str, str] | None:
+    """(command status, why) when the plug-in's trace or monitor stands in the way; None when the order may pass."""
+    trace, monitor = (
+        registry.statuses[channel].status if channel in registry.statuses else -1
+        for channel in (Channel.TRACE, Channel.MONITOR)
+    )
+    own, other = (monitor, trace) if config.startswith(MONITOR_KEY) else (trace, monitor)
+    names = ("monitor", "trace") if config.startswith(MONITOR_KEY) else ("trace", "monitor")
+    if own == -1:
+        return "ineffective", f"the plug-in has not said yet where its {names[0]} stands"
+    if other == 1:
+        return "ineffective", f"a {names[1]} is running, and the two exclude each other"
+    if other == 0 or (other == 2 and names[1] == "trace"):
+        return None
+    return "unknown", f"the plug-in has not said yet where its {names[1]} stands"
+
+
+def _told(outcome: Outcome, pairs: dict[str, str], *, refused: bool = False) -> dict[str, Any]:
+    reply: dict[str, Any] = {
+        "activityProfilersBusy": len(outcome.pids("busy")),
+        "activityProfilersTriggered": outcome.pids("triggered"),
+        "eventProfilersBusy": 0,
+        "eventProfilersTriggered": [],
+        "processesMatched": outcome.pids(),
+        "commandStatus": "effective" if outcome.pids("triggered") else "ineffective",
+        "processes": [_shown(match, pairs.get("ACTIVITIES_LOG_FILE", "")) for match in outcome.matches],
+    }
+    if outcome.reason:
+        reply["reason"] = outcome.reason
+    if refused:
+        reply["refused"] = True
+    return reply
+
+
+def _shown(match: Match, log_file: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {"pid": match.pid, "outcome": match.outcome, "command": command(match.sender_pid)}
+    if (number := rank(match.sender_pid)) is not None:
+        shown["rank"] = number
+    if match.trace_id is not None:
+        shown |= {"traceId": match.trace_id, "traceFile": trace_file(log_file, match.pid)}
+    return shown
+
+
+def _status(registry: Registry) -> dict[str, Any]:
+    trace, monitor = registry.statuses.get(Channel.TRACE), registry.statuses.get(Channel.MONITOR)
+    reply: dict[str, Any] = {
+        "status": 1,
+        "nputrace": WORDS.get(trace.status if trace else -1, "unknown"),
+        "npumonitor": WORDS.get(monitor.status if monitor else -1, "unknown"),
+        "current_step": trace.current_step if trace else -1,
+        "processes": [_registered(process) for process in registry.processes.values()],
+    }
+    if trace and trace.status in (1, 2):
+        reply |= {"start_step": trace.start_step, "stop_step": trace.stop_step}
+    return reply
+
+
+def _registered(process: Process) -> dict[str, Any]:
+    return {
+        "pid": process.leaf,
+        "job": process.job,
+        "client": process.sender.dialect.value,
+        "state": process.state,
+        "user": process.sender.uid,
+    }

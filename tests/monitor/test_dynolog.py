@@ -1,0 +1,65 @@
+"""The stock daemon's flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from npuscope.cli.dynolog import read_flags
+from npuscope.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "words", [["-port", "5"], ["--port=5"], ["--port", "5"], ["-port=5", "--enable_ipc_monitor", "--use-JSON"]]
+)
+def test_the_spellings_of_a_flag(words: list[str]) -> None:
+    assert read_flags(words).settings().port == 5
+
+
+def test_switches() -> None:
+    assert read_flags([]).settings().ipc == ("abstract", "directory", "home")
+    assert read_flags(["--enable-ipc-monitor"]).settings().ipc != ()
+    assert read_flags(["--noenable_ipc_monitor"]).settings().ipc == ()
+    assert read_flags(["--enable_ipc_monitor=false"]).settings().ipc == ()
+
+
+def test_what_has_no_effect_is_named() -> None:
+    assert read_flags(["--use_JSON", "--dcgm_fields=1,2", "--port=1"]).ignored == ["dcgm_fields", "use_JSON"]
+
+
+def test_a_flag_file(tmp_path: Path) -> None:
+    path = tmp_path / "dynolog.gflags"
+    path.write_text("# comment\n--port=1234\n\n--use_JSON\n")
+    flags = read_flags([f"--flagfile={path}"])
+    assert flags.settings().port == 1234 and flags.ignored == ["use_JSON"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--reporting_interval_s=3"], "unknown option --reporting_interval_s=3"),
+        (["start"], "unexpected argument start"),
+        (["--port"], "needs a value"),
+        (["--use_JSON=perhaps"], "true or false"),
+        (["--certs_dir=/etc/certs"], "not supported yet"),
+        (["--flagfile=/no/such/file"], "cannot read the flag file"),
+    ],
+)
+def test_one_line_for_what_is_wrong(words: list[str], text: str) -> None:
+    with pytest.raises(UserError, match=text) as raised:
+        read_flags(words)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("port", ["x", "-1", "65536", "²"])
+def test_ports_that_are_none(port: str) -> None:
+    with pytest.raises(UserError, match="--port is a number"):
+        read_flags([f"--port={port}"]).settings()
+
+
+def test_a_flag_file_that_includes_itself(tmp_path: Path) -> None:
+    path = tmp_path / "loop"
+    path.write_text(f"--flagfile={path}\n")
+    with pytest.raises(UserError, match="include each other"):
+        read_flags([f"--flagfile={path}"])
