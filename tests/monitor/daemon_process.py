@@ -17,7 +17,7 @@ from typing import Any
 from npuscope.monitor.protocol import fabric, rpc
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
@@ -74,7 +74,7 @@ class Daemon:
         """A socket as a training process has it."""
         endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         endpoint.bind(f"{self.folder}/client{len(self.clients)}")
-        endpoint.settimeout(2)
+        endpoint.settimeout(10)
         self.clients.append(endpoint)
         return endpoint
 

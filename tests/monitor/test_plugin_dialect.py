@@ -34,7 +34,7 @@ class Plugin:
         self.desk = Desk(self.reader.call, Folders())
         self.endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.endpoint.bind(b"\0dynoconfigclient" + str(os.getpid()).encode() + b"\0")
-        self.endpoint.settimeout(2)
+        self.endpoint.settimeout(10)
 
     def send(self, datagram: bytes, path: int = 0) -> None:
         self.endpoint.sendto(datagram, self.paths[path])

@@ -19,7 +19,7 @@ LOOP = """
 import os, sys, time, torch
 model = torch.nn.Linear(32, 32)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-end = time.time() + 60
+end = time.time() + 240
 while time.time() < end:
     optimizer.zero_grad()
     model(torch.randn(4, 32)).sum().backward()
@@ -58,8 +58,8 @@ def pair(daemon: Daemon) -> Iterator[list[subprocess.Popen[bytes]]]:
         for _ in range(2)
     ]
     try:
-        wait_until(lambda: status(daemon).keys() >= {loop.pid for loop in loops}, 30)
-        wait_until(lambda: all((daemon.folder / f"steps_{loop.pid}").exists() for loop in loops), 30)
+        wait_until(lambda: status(daemon).keys() >= {loop.pid for loop in loops}, 90)
+        wait_until(lambda: all((daemon.folder / f"steps_{loop.pid}").exists() for loop in loops), 90)
         yield loops
         assert [loop.poll() for loop in loops] == [None, None]  # no answer did them harm
     finally:
@@ -78,24 +78,25 @@ def test_duration_and_iteration_traces_of_stock_pytorch(daemon: Daemon, pair: li
     first, other = (loop.pid for loop in pair)
     # A duration trace of both, through the command and without its five seconds of warming up.
     text = (
-        config.build(config.Trace(f"{daemon.folder}/both.json", duration_ms=400)) + "\nACTIVITIES_WARMUP_PERIOD_SECS=0"
+        config.build(config.Trace(f"{daemon.folder}/both.json", duration_ms=4000)) + "\nACTIVITIES_WARMUP_PERIOD_SECS=0"
     )
     asked = daemon.ask(rpc.trace_request(text, 0, [first], 3))
     assert asked["activityProfilersTriggered"] == [first]
     assert "loop.py" in asked["processes"][0]["command"]
-    done = daemon.dyno("gputrace", "--log-file", f"{daemon.folder}/x.json", "--duration-ms", "300", "--wait", "20")
+    done = daemon.dyno("gputrace", "--log-file", f"{daemon.folder}/x.json", "--duration-ms", "300", "--wait", "60")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Matched 2 processes" in done.stdout
     assert f"process {first} is busy, not traced" in done.stdout
     assert f"process {other} is traced" in done.stdout
+    wait_until(lambda: {process["state"] for process in status(daemon).values()} == {"idle"}, 60)
+    wait_until((daemon.folder / f"both_{first}.json").exists, 30)
     for path in (daemon.folder / f"both_{first}.json", daemon.folder / f"x_{other}.json"):
         assert any(event.get("cat") == "cpu_op" for event in events(path)), path
     trace = json.loads((daemon.folder / f"both_{first}.json").read_bytes())
     assert int(trace["trace_id"]) == asked["processes"][0]["traceId"]
 
-    wait_until(lambda: {process["state"] for process in status(daemon).values()} == {"idle"}, 10)
     done = daemon.dyno(
-        "gputrace", "--pids", str(first), "--iterations", "3", "--log-file", f"{daemon.folder}/i.json", "--wait", "15"
+        "gputrace", "--pids", str(first), "--iterations", "3", "--log-file", f"{daemon.folder}/i.json", "--wait", "60"
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     steps = [

@@ -55,9 +55,6 @@ class Service:
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
-        self.reader.start()
-        # A full disk must stop neither thread: writing the log is the business of one of its own.
-        threading.Thread(target=self._write_log, name="log", daemon=True).start()
         try:
             asyncio.run(self._serve())
         finally:
@@ -68,6 +65,10 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        # Only now: whoever has had an answer may count on an orderly end.
+        self.reader.start()
+        # A full disk must stop neither thread: writing the log is the business of one of its own.
+        threading.Thread(target=self._write_log, name="log", daemon=True).start()
         await self._server.serve(stop)
 
     def _write_log(self) -> None:
