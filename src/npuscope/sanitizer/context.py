@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from npuscope.sanitizer.order.engine import Hazards
+if TYPE_CHECKING:
+    from npuscope.sanitizer.order.engine import Hazards
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Context:
     def hazards(self) -> Hazards:
         """The engine, shared by the checks that ask for it."""
         if self._hazards is None:
+            from npuscope.sanitizer.order.engine import Hazards  # with numba, which takes long to import
+
             self._hazards = Hazards("race" in self.names or self.overwrites, "init" in self.names)
         return self._hazards
 

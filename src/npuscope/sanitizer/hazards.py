@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from npuscope.sanitizer.access import AccessView, describe, footprint_of
 from npuscope.sanitizer.findings import Collector, Finding
 from npuscope.sanitizer.order import state
-from npuscope.sanitizer.order.engine import Hazards, side_of
+from npuscope.sanitizer.order.side import side_of
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Role
+
+if TYPE_CHECKING:
+    from npuscope.sanitizer.order.engine import Hazards
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def _view(batch: Batch, numbers: np.ndarray) -> AccessView:
     )
 
 
-class HazardCheck:
+class HazardCheck(ABC):
     """A check whose findings are rows of the engine: `finding_of` turns one into a finding, or None if it is another's.
 
     Rows count up while a launch goes on, so that they become findings when it ends, or when somebody asks before.
@@ -98,9 +102,9 @@ class HazardCheck:
             limits.append(f"{names} synchronises more cores than are followed")
         return tuple(limits)
 
+    @abstractmethod
     def finding_of(self, found: Found) -> tuple[tuple[Any, ...], Finding] | None:
         """(what makes it the same as another one, the finding)."""
-        raise NotImplementedError
 
     def _collect(self, collector: Collector, batch: Batch) -> None:
         for found in found_rows(self.engine, batch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,28 +42,6 @@ RUNS, ACTIONS = Runs(), OpcodeTable()
 """Footprints and opcodes have the same numbers for the life of the process, so their tables live as long."""
 MOST_AGENTS = 512 * 7
 """Agents of a launch whose cores synchronise, at most: what each knows of all others is a row of that length."""
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One access as the tables keep it: who made it, and columns of its rows."""
-
-    role: int
-    core: int
-    pipe: int  # a trace pipe
-    site: int
-    opcode: int
-    address: int
-    footprint: int
-    buffer: int
-    row: int
-
-
-def side_of(numbers: np.ndarray) -> Side:
-    """A role, an agent and a detail, as a side."""
-    role, agent, *detail = (int(number) for number in numbers)
-    core, pipe = divmod(agent, len(PIPES))
-    return Side(role, core, int(PIPES[pipe]), *detail)
 
 
 def writeable(table: np.ndarray) -> np.ndarray:
