@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 from npuscope.errors import Unsupported
-from npuscope.mlir.dialects import lowerings
+from npuscope.mlir.dialects import Lowering, lowerings
 from npuscope.mlir.location import Frame, inherit_locations, user_frames
 from npuscope.mlir.reader import Op, Value, parse_module
 from npuscope.trace.schema import Site, SourceFrame
@@ -39,7 +39,10 @@ class Writer:
     Dialect files call :meth:`emit`, :meth:`use`, :meth:`define`, :meth:`constant`, :meth:`site` and :meth:`body`.
     """
 
-    def __init__(self, is_library: IsLibrary, add_site: AddSite) -> None:
+    def __init__(
+        self, is_library: IsLibrary, add_site: AddSite, table: Mapping[str, Lowering] | None = None
+    ) -> None:
+        self.table = lowerings() if table is None else table
         self.is_library = is_library
         self.add_site = add_site
         self.lines: list[str] = []
@@ -115,7 +118,7 @@ class Writer:
         """Write one operation through its dialect. Raises Unsupported naming the operation and the user's line."""
         outer = self._op
         self._op = op
-        lower = lowerings().get(op.name) or lowerings().get(op.name.split(".")[0] + ".*")
+        lower = self.table.get(op.name) or self.table.get(op.name.split(".")[0] + ".*")
         if lower is None:
             raise self.unsupported("has no lowering")
         lower(self, op)
@@ -170,7 +173,7 @@ def lower(text: str, is_library: IsLibrary, add_site: AddSite) -> Program:
     writer.kernel_file = frames[0].file if frames else None
     for function in functions:
         writer.operation(function)
-    code = _compile(writer, frames[0].line if frames else 1)
+    code = compile_text(writer, frames[0].line if frames else 1)
     namespace: dict[str, Any] = dict(writer.globals)
     exec(code, namespace)  # noqa: S102 - the text was written above
     name = kernel.attr_str("sym_name")
@@ -191,7 +194,7 @@ def function_name(symbol: str) -> str:
     return symbol if symbol.isidentifier() else "f_" + "".join(c if c.isalnum() else "_" for c in symbol)
 
 
-def _compile(writer: Writer, default_line: int) -> CodeType:
+def compile_text(writer: Writer, default_line: int) -> CodeType:
     """Compile the written text with every node moved to the user's line."""
     tree = ast.parse("\n".join(writer.lines))
     lines = [frame.line if frame is not None and frame.line > 0 else default_line for frame in writer.frames]

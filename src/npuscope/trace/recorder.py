@@ -70,6 +70,11 @@ def _columns(flat: list[int], width: int) -> np.ndarray:
     return np.ascontiguousarray(table.reshape(-1, width).T)
 
 
+def _joined(blocks: list[np.ndarray], flat: list[int], width: int) -> np.ndarray:
+    """Rows that came as columns, or else one by one; a launch uses one way or the other."""
+    return np.concatenate(blocks, axis=1) if blocks else _columns(flat, width)
+
+
 @dataclass(slots=True)
 class Recorder:
     """Collects one session's trace and hands finished batches to `consumers`."""
@@ -87,6 +92,8 @@ class Recorder:
     flushed: int = 0
     host: list[HostEvent] = field(default_factory=list)
     host_events: int = 0
+    _blocks: list[np.ndarray] = field(default_factory=list)
+    _access_blocks: list[np.ndarray] = field(default_factory=list)
 
     def add_site(self, site: Site) -> int:
         """Register a source location; returns its number."""
@@ -125,14 +132,23 @@ class Recorder:
         """Note something the machine could not do."""
         self.faults.append(fault)
 
+    def add_columns(self, rows: np.ndarray) -> None:
+        """Append instruction rows, (columns, rows) int64 in the order of INSTRUCTION_COLUMNS."""
+        self._blocks.append(rows)
+        self.rows += rows.shape[1]
+
+    def add_access_columns(self, rows: np.ndarray) -> None:
+        """Append access rows, (columns, rows) int64 in the order of ACCESS_COLUMNS."""
+        self._access_blocks.append(rows)
+
     def flush(self, last: bool = False) -> None:
         """Cut a batch from what was recorded since the previous one and hand it to every consumer."""
         if self.consumers and self.launch is not None:
             batch = Batch(
                 self.launch,
                 self.flushed,
-                _columns(self.instructions, len(INSTRUCTION_COLUMNS)),
-                _columns(self.accesses, len(ACCESS_COLUMNS)),
+                _joined(self._blocks, self.instructions, len(INSTRUCTION_COLUMNS)),
+                _joined(self._access_blocks, self.accesses, len(ACCESS_COLUMNS)),
                 self.buffers,
                 self.explicit,
                 self.sites,
@@ -145,6 +161,8 @@ class Recorder:
         self.flushed = self.rows
         self.instructions.clear()
         self.accesses.clear()
+        self._blocks.clear()
+        self._access_blocks.clear()
 
     def _taken(self) -> Sequence[HostEvent]:
         taken, self.host = self.host, []

@@ -15,9 +15,10 @@ Tables (all integers are int64 columns unless said otherwise):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import prod
 from typing import Any
 
 VERSION = 2
@@ -179,6 +180,47 @@ class CoreInfo:
         return f"{self.type.name} {self.block}"
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramInfo:
+    """One program of a tile kernel's grid."""
+
+    block: int
+    place: tuple[int, ...]
+    type: CoreType = CoreType.AIV
+    sub_block: int = 0
+
+    @property
+    def name(self) -> str:
+        """For people: ``program (3, 0, 0)``, shorter where the grid has fewer axes."""
+        return f"program {self.place[0]}" if len(self.place) == 1 else f"program {self.place}"
+
+
+class Programs(Sequence[Any]):
+    """The programs of a grid, the first axis counting fastest; made when asked for, because there may be millions."""
+
+    __slots__ = ("grid",)
+
+    def __init__(self, grid: tuple[int, ...]) -> None:
+        self.grid = grid
+
+    def __len__(self) -> int:
+        return prod(self.grid)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        number = rest = int(index) % len(self)
+        place = []
+        for extent in self.grid:
+            place.append(rest % extent)
+            rest //= extent
+        while len(place) > 1 and self.grid[len(place) - 1] == 1:
+            place.pop()
+        return ProgramInfo(number, tuple(place))
+
+
 NO_LAUNCH = -1
 """The index of the launch that is none: it carries the host's events after the last one."""
 
@@ -190,13 +232,19 @@ class Launch:
     index: int
     kernel: str
     chip: str
-    cores: tuple[CoreInfo, ...]
+    cores: Sequence[Any]  # CoreInfo, or Programs for a tile kernel
     grid: tuple[int, ...]
     arguments: dict[str, str]
     options: dict[str, str]
     frame: SourceFrame | None = None
     arch: str = ""  # NPU architecture of the chip: "2201", "2002", "3510"
     capacity: dict[Space, int] = field(default_factory=dict)  # bytes of each on-chip memory that a kernel may use
+
+    @property
+    def of_programs(self) -> bool:
+        """Whether it ran the programs of a tile kernel: there are no pipes, and nothing orders two programs but
+        atomic operations."""
+        return isinstance(self.cores, Programs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,62 @@
+"""cf: blocks that jump forward, as an early `return` leaves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from npuscope.mlir.attributes import parse_integers
+from npuscope.mlir.dialects.scf import assign
+from npuscope.mlir.tiles.scf import fresh
+from npuscope.tile.control import Paths
+
+if TYPE_CHECKING:
+    from npuscope.mlir.tiles.program import TileWriter
+    from npuscope.mlir.reader import Op
+    from npuscope.mlir.tree import Block, Region, Value
+
+JUMPS = ("cf.br", "cf.cond_br")
+
+
+def blocks(writer: TileWriter, region: Region) -> None:
+    """Every block in the order of the text, for those programs that come to it. Raises Unsupported for a way back."""
+    numbers = {id(block): number for number, block in enumerate(region.blocks)}
+    paths = fresh(writer, "paths")
+    for block in region.blocks[1:]:
+        names = [writer.define(argument) for argument in block.arguments]
+        assign(writer, names, ["None"] * len(names))
+    writer.emit(f"{paths} = {writer.constant(Paths, 'Paths')}(m)")
+    for number, block in enumerate(region.blocks):
+        if number:
+            writer.emit(f"if {paths}.enter({number}):")
+            writer.indent()
+        *operations, last = block.operations
+        if last.name in JUMPS:
+            writer.body(operations)
+            if any(numbers[id(target)] <= number for target in last.successors):
+                raise writer.unsupported_operation(last, "jumps back")
+            _leave(writer, last, paths, numbers)
+        else:
+            # A return ends only the way of those who are here.
+            writer.body(operations)
+        if number:
+            writer.dedent()
+    writer.emit(f"{paths}.end()")
+
+
+def _leave(writer: TileWriter, op: Op, paths: str, numbers: dict[int, int]) -> None:
+    if op.name == "cf.br":
+        _pass(writer, paths, op.successors[0], op.operands, "")
+        writer.emit(f"{paths}.jump({numbers[id(op.successors[0])]})")
+        return
+    condition = writer.use(op.operands[0])
+    _, first, second = parse_integers(op.attributes["operandSegmentSizes"])
+    one, other = op.successors
+    _pass(writer, paths, one, op.operands[1 : 1 + first], f", {condition}, True")
+    _pass(writer, paths, other, op.operands[1 + first : 1 + first + second], f", {condition}, False")
+    writer.emit(f"{paths}.part({condition}, {numbers[id(one)]}, {numbers[id(other)]})")
+
+
+def _pass(writer: TileWriter, paths: str, block: Block, values: list[Value], when: str) -> None:
+    for argument, value in zip(block.arguments, writer.uses(values), strict=True):
+        name = writer.use(argument)
+        writer.emit(f"{name} = {paths}.pass_on({value}, {name}{when})")

@@ -1,0 +1,101 @@
+"""Lowering of a tile kernel: from the op tree to one Python function per `tt.func`, at the user's own file and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from npuscope.errors import Unsupported
+from npuscope.mlir.location import inherit_locations, user_frames
+from npuscope.mlir.program import AddSite, IsLibrary, Writer, compile_text
+from npuscope.mlir.reader import Op, Value, parse_module
+from npuscope.mlir.tiles import tile_lowerings
+from npuscope.mlir.tiles.kinds import shape_of
+
+ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas")
+
+
+class TileWriter(Writer):
+    """Writes a tile function. `yields`: the function is a generator that lets other programs run in its while loops."""
+
+    def __init__(self, is_library: IsLibrary, add_site: AddSite, module: Op) -> None:
+        super().__init__(is_library, add_site, tile_lowerings())
+        self.labels = 0
+        self.blocks = False
+        names = {op.name for op in module.walk()}
+        self.yields = "scf.while" in names and not names.isdisjoint(ATOMICS)
+        self._used = {id(value) for op in module.walk() for value in op.operands}
+
+    def is_used(self, value: Value) -> bool:
+        """Whether an operation takes the value."""
+        return id(value) in self._used
+
+    def unsupported_operation(self, op: Op, what: str) -> Unsupported:
+        """The error for an operation that is not the one being lowered."""
+        outer, self._op = self._op, op
+        error = self.unsupported(what)
+        self._op = outer
+        return error
+
+
+@dataclass(slots=True)
+class TileProgram:
+    """A lowered kernel: ``entry(machine, *arguments)``, a generator function when `yields`. `parameters` are the names
+    and raw types of its arguments, `largest` the number of elements of its largest tile."""
+
+    name: str
+    entry: Callable[..., Any]
+    parameters: list[tuple[str, str]]
+    module: Op
+    source: str
+    code: CodeType
+    yields: bool
+    largest: int
+    writes: bool = True
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+def lower_tiles(text: str, is_library: IsLibrary, add_site: AddSite) -> TileProgram:
+    """Lower generic MLIR `text` that holds one public `tt.func` and the functions it calls.
+
+    Raises MlirSyntaxError for text that is no generic MLIR and Unsupported for an operation without a lowering.
+    """
+    from npuscope.mlir.tiles.tt import function_name
+
+    module = parse_module(text)
+    inherit_locations(module, is_library)
+    functions = [op for op in module.regions[0].blocks[0].operations if op.name == "tt.func" and op.regions[0].blocks]
+    kernel = next((op for op in functions if op.attributes.get("sym_visibility") == '"public"'), functions[-1])
+    writer = TileWriter(is_library, add_site, module)
+    frames = user_frames(kernel.location, is_library)
+    writer.kernel_file = frames[0].file if frames else None
+    for function in functions:
+        writer.operation(function)
+    code = compile_text(writer, frames[0].line if frames else 1)
+    namespace: dict[str, Any] = dict(writer.globals)
+    exec(code, namespace)  # noqa: S102 - the text was written above
+    name = kernel.attr_str("sym_name")
+    arguments = kernel.regions[0].blocks[0].arguments
+    return TileProgram(
+        name,
+        namespace[function_name(name)],
+        [(argument.hint or argument.name.lstrip("%"), argument.type) for argument in arguments],
+        module,
+        "\n".join(writer.lines),
+        code,
+        writer.yields,
+        _largest(module),
+    )
+
+
+def _largest(module: Op) -> int:
+    sizes = [1]
+    for op in module.walk():
+        for result in op.results:
+            size = 1
+            for count in shape_of(result.type):
+                size *= count
+            sizes.append(size)
+    return max(sizes)

@@ -1,0 +1,330 @@
+"""tt: Triton's own operations."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from npuscope.mlir.attributes import parse_integers
+from npuscope.mlir.tiles.calls import call
+from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of, shape_of
+from npuscope.mlir.tiles.scf import fresh
+from npuscope.tile import floats, integers, pointer, reduce, shapes
+from npuscope.tile.affine import Affine, dense
+from npuscope.tile.pointer import Pointer
+
+if TYPE_CHECKING:
+    from npuscope.mlir.tiles.program import TileWriter
+    from npuscope.mlir.reader import Op
+
+
+def program_id(writer: TileWriter, op: Op) -> None:
+    """tt.get_program_id."""
+    writer.emit(f"{writer.define(op.results[0])} = m.program_id({op.attr_int('axis')})")
+
+
+def program_count(writer: TileWriter, op: Op) -> None:
+    """tt.get_num_programs."""
+    writer.emit(f"{writer.define(op.results[0])} = m.program_count({op.attr_int('axis')})")
+
+
+def make_range(writer: TileWriter, op: Op) -> None:
+    """tt.make_range: start, start + 1, ..., end - 1."""
+    start, end = (op.attr_int(key) for key in ("start", "end"))
+    writer.alias(op.results[0], writer.constant(Affine(start, (1,), (end - start,), 32), "range"))
+
+
+def shaped(function: Any) -> Any:
+    """A function that is told the result's shape."""
+    return lambda writer, op: call(writer, op, partial(function, shape_of(op.results[0].type)))
+
+
+def expand_dims(writer: TileWriter, op: Op) -> None:
+    """tt.expand_dims."""
+    call(writer, op, partial(shapes.expand, op.attr_int("axis"), shape_of(op.results[0].type)))
+
+
+def reshape(writer: TileWriter, op: Op) -> None:
+    """tt.reshape."""
+    call(writer, op, partial(shapes.reshape, shape_of(op.operands[0].type), shape_of(op.results[0].type)))
+
+
+def transpose(writer: TileWriter, op: Op) -> None:
+    """tt.trans."""
+    order = parse_integers(op.attributes["order"])
+    call(writer, op, partial(shapes.transpose, order, shape_of(op.results[0].type)))
+
+
+def of_operands(function: Any, count: int = 1) -> Any:
+    """A function that is told the shapes of its first operands."""
+    return lambda writer, op: call(
+        writer, op, partial(function, *(shape_of(operand.type) for operand in op.operands[:count]))
+    )
+
+
+def gather(writer: TileWriter, op: Op) -> None:
+    """tt.gather: elements of a tile by index along an axis."""
+    source, index = op.operands
+    call(writer, op, partial(shapes.pick, op.attr_int("axis"), shape_of(source.type), shape_of(index.type)))
+
+
+def unsplat(writer: TileWriter, op: Op) -> None:
+    """tt.unsplat: the only element of a tile."""
+    call(writer, op, lambda value: dense(value).reshape(dense(value).shape[0]))
+
+
+def add_pointer(writer: TileWriter, op: Op) -> None:
+    """tt.addptr: offsets count elements."""
+    size = _pointee(op.operands[0].type).itemsize
+    call(writer, op, partial(pointer.advance, size))
+
+
+def _pointee(text: str) -> np.dtype[Any]:
+    return dtype_of(pointee_of(text))
+
+
+def load(writer: TileWriter, op: Op) -> None:
+    """tt.load with or without mask and other."""
+    dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
+    words = [*writer.uses(op.operands), "None", "None"][:3]
+    result = writer.define(op.results[0])
+    shape = shape_of(op.operands[0].type)
+    writer.emit(f"{result} = m.load({writer.site()}, {dtype}, {shape}, {', '.join(words)})")
+
+
+def store(writer: TileWriter, op: Op) -> None:
+    """tt.store with or without mask."""
+    dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
+    words = [*writer.uses(op.operands), "None"][:3]
+    shape = shape_of(op.operands[0].type)
+    writer.emit(f"m.store({writer.site()}, {dtype}, {shape}, {', '.join(words)})")
+
+
+def atomic(writer: TileWriter, op: Op) -> None:
+    """tt.atomic_rmw."""
+    dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
+    shape = shape_of(op.operands[0].type)
+    words = ", ".join(writer.uses(op.operands))
+    numbers = f"{writer.site()}, {op.attr_int('atomic_rmw_op')}, {op.attr_int('sem')}, {writer.is_used(op.results[0])}"
+    writer.emit(f"{writer.define(op.results[0])} = m.atomic({numbers}, {dtype}, {shape}, {words})")
+
+
+def compare_and_swap(writer: TileWriter, op: Op) -> None:
+    """tt.atomic_cas."""
+    dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
+    shape = shape_of(op.operands[0].type)
+    words = ", ".join(writer.uses(op.operands))
+    writer.emit(
+        f"{writer.define(op.results[0])} = m.compare_and_swap({writer.site()}, {op.attr_int('sem')}, {dtype}, {shape}, "
+        f"{words})"
+    )
+
+
+PRECISIONS = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}
+"""Triton's numbers of the ways to multiply float32."""
+
+
+def dot(writer: TileWriter, op: Op) -> None:
+    """tt.dot."""
+    left, right, _ = op.operands
+    precision = PRECISIONS.get(op.attr_int("inputPrecision", 2), "ieee")
+    dtype = dtype_of(element_of(op.results[0].type))
+    call(writer, op, partial(floats.dot, precision, shape_of(left.type), shape_of(right.type), dtype))
+
+
+UFUNCS: dict[str, np.ufunc] = {
+    "arith.addf": np.add, "arith.addi": np.add, "arith.mulf": np.multiply, "arith.muli": np.multiply,
+    "arith.maxnumf": np.fmax, "arith.minnumf": np.fmin, "arith.maximumf": np.maximum, "arith.minimumf": np.minimum,
+    "arith.maxsi": np.maximum, "arith.minsi": np.minimum, "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+}  # fmt: skip
+
+
+def _ufunc(op: Op) -> np.ufunc | None:
+    """The numpy function that the region of a reduction is; None when it is another."""
+    block = op.regions[0].blocks[0]
+    if len(op.operands) != 1 or len(block.operations) != 2:
+        return None
+    inner, end = block.operations
+    same = [*inner.operands] == block.arguments and end.operands == inner.results
+    return UFUNCS.get(inner.name) if same else None
+
+
+def _combine(writer: TileWriter, op: Op) -> str:
+    """A local function that does what the region does."""
+    block = op.regions[0].blocks[0]
+    name = fresh(writer, "combine")
+    arguments = ", ".join(writer.define(argument) for argument in block.arguments)
+    writer.emit(f"def {name}({arguments}):")
+    writer.indent()
+    writer.body(block.operations[:-1])
+    results = [f"{writer.constant(dense, 'dense')}({value})" for value in writer.uses(block.operations[-1].operands)]
+    writer.emit(f"return {', '.join(results)}{',' if len(results) > 1 else ''}")
+    writer.dedent()
+    return name
+
+
+def reduction(writer: TileWriter, op: Op) -> None:
+    """tt.reduce."""
+    axis, shape = op.attr_int("axis"), shape_of(op.operands[0].type)
+    ufunc = _ufunc(op)
+    if ufunc is not None:
+        call(writer, op, partial(reduce.reduce_with, ufunc, axis, shape))
+        return
+    combine = _combine(writer, op)
+    call(writer, op, reduce.reduce_by, combine, str(axis), str(shape))
+
+
+def scan(writer: TileWriter, op: Op) -> None:
+    """tt.scan."""
+    axis, shape = op.attr_int("axis"), shape_of(op.operands[0].type)
+    reverse = op.attributes.get("reverse", "false").startswith("true")
+    ufunc = _ufunc(op)
+    if ufunc is not None:
+        call(writer, op, partial(reduce.scan_with, ufunc, axis, reverse, shape))
+        return
+    combine = _combine(writer, op)
+    call(writer, op, reduce.scan_by, combine, str(axis), str(reverse), str(shape))
+
+
+def bitcast(writer: TileWriter, op: Op) -> None:
+    """tt.bitcast: the same bits as another type of the same width; a pointer keeps its address."""
+    if is_pointer(op.results[0].type):
+        writer.alias(op.results[0], writer.use(op.operands[0]))
+        return
+    call(writer, op, partial(_reinterpret, dtype_of(element_of(op.results[0].type))))
+
+
+def _reinterpret(dtype: np.dtype[Any], value: Any) -> np.ndarray:
+    return np.ascontiguousarray(integers.plain(dense(value))).view(dtype)
+
+
+ROUND_TO_ZERO = 0
+
+
+def convert(writer: TileWriter, op: Op) -> None:
+    """tt.fp_to_fp."""
+    dtype = dtype_of(element_of(op.results[0].type))
+    towards_zero = op.has("rounding") and op.attr_int("rounding") == ROUND_TO_ZERO
+    call(writer, op, partial(floats.to_float, dtype, towards_zero))
+
+
+def to_pointer(writer: TileWriter, op: Op) -> None:
+    """tt.int_to_ptr: an address without an owner."""
+    call(writer, op, _as_pointer)
+
+
+def _as_pointer(value: Any) -> Pointer:
+    if isinstance(value, Affine):
+        return Pointer(None, Affine(value.base, value.strides, value.shape, 64))
+    return Pointer(None, value.astype(np.int64))
+
+
+def to_integer(writer: TileWriter, op: Op) -> None:
+    """tt.ptr_to_int."""
+    call(writer, op, lambda value: value.address)
+
+
+def clamp(writer: TileWriter, op: Op) -> None:
+    """tt.clampf; propagateNan is all or none."""
+    keeps = op.attr_int("propagateNan", 0) != 0
+    call(writer, op, partial(floats.clamp, keeps))
+
+
+def histogram(writer: TileWriter, op: Op) -> None:
+    """tt.histogram: how often each number from 0 on comes up."""
+    bins = shape_of(op.results[0].type)[0]
+    call(writer, op, partial(reduce.histogram, bins, shape_of(op.operands[0].type)))
+
+
+def function(writer: TileWriter, op: Op) -> None:
+    """tt.func: a Python function of the machine and the arguments."""
+    from npuscope.mlir.tiles.cf import blocks
+
+    name = function_name(op.attr_str("sym_name"))
+    region = op.regions[0]
+    arguments = [writer.define(argument) for argument in region.blocks[0].arguments]
+    writer.emit(f"def {name}({', '.join(['m', *arguments])}):")
+    writer.indent()
+    writer.blocks = len(region.blocks) > 1
+    if not writer.blocks:
+        writer.body(region.blocks[0].operations)
+    else:
+        blocks(writer, region)
+    if writer.yields:
+        writer.emit("if False: yield")
+    writer.dedent()
+
+
+def function_name(symbol: str) -> str:
+    """The Python name of a function."""
+    return "f_" + "".join(letter if letter.isalnum() else "_" for letter in symbol)
+
+
+def give_back(writer: TileWriter, op: Op) -> None:
+    """tt.return."""
+    if not writer.blocks:  # where there are blocks, the others go on
+        writer.emit(f"return {', '.join(writer.uses(op.operands))}".rstrip())
+    elif op.operands:
+        raise writer.unsupported("returns a value early")
+
+
+def call_function(writer: TileWriter, op: Op) -> None:
+    """tt.call of a function that was not inlined."""
+    words = ", ".join(["m", *writer.uses(op.operands)])
+    target = f"{function_name(op.attr_str('callee'))}({words})"
+    if writer.yields:
+        target = f"(yield from {target})"
+    results = ", ".join(writer.define(result) for result in op.results)
+    writer.emit(f"{results} = {target}" if results else target)
+
+
+def nothing(writer: TileWriter, op: Op) -> None:
+    """An operation without effect here."""
+
+
+def barrier(writer: TileWriter, op: Op) -> None:
+    """A barrier between the lanes of a program."""
+    writer.emit(f"m.barrier({writer.site()})")
+
+
+LOWERINGS = {
+    "tt.func": function,
+    "tt.return": give_back,
+    "tt.call": call_function,
+    "tt.get_program_id": program_id,
+    "tt.get_num_programs": program_count,
+    "tt.make_range": make_range,
+    "tt.splat": shaped(pointer.splat),
+    "tt.unsplat": unsplat,
+    "tt.broadcast": shaped(shapes.broadcast),
+    "tt.expand_dims": expand_dims,
+    "tt.reshape": reshape,
+    "tt.trans": transpose,
+    "tt.join": of_operands(shapes.join),
+    "tt.split": of_operands(shapes.split),
+    "tt.cat": of_operands(shapes.concatenate, 2),
+    "tt.gather": gather,
+    "tt.addptr": add_pointer,
+    "tt.load": load,
+    "tt.store": store,
+    "tt.atomic_rmw": atomic,
+    "tt.atomic_cas": compare_and_swap,
+    "tt.dot": dot,
+    "tt.reduce": reduction,
+    "tt.scan": scan,
+    "tt.bitcast": bitcast,
+    "tt.fp_to_fp": convert,
+    "tt.int_to_ptr": to_pointer,
+    "tt.ptr_to_int": to_integer,
+    "tt.clampf": clamp,
+    "tt.mulhiui": lambda writer, op: call(writer, op, integers.high_product_unsigned),
+    "tt.precise_sqrt": lambda writer, op: call(writer, op, np.sqrt),
+    "tt.precise_divf": lambda writer, op: call(writer, op, np.divide),
+    "tt.histogram": histogram,
+    "ttg.barrier": barrier,
+    "gpu.barrier": barrier,
+    "llvm.intr.assume": nothing,
+}

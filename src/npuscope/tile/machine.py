@@ -1,0 +1,292 @@
+"""Runs the programs of a grid, a batch at a time, and moves their data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from npuscope.tile.access import Accesses
+from npuscope.tile.affine import Affine
+from npuscope.tile.atomics import OPERATIONS, exchange_if_equal, update
+from npuscope.tile.box import Box, both, everywhere, programs
+from npuscope.tile.pointer import Pointer
+from npuscope.tile.region import blocks, inside, region_of, runs
+from npuscope.tile.storage import Argument
+from npuscope.trace.schema import Role
+
+
+class Machine:
+    """The programs of one launch that run at the moment, and the memory they see.
+
+    `count` programs run together; `active` tells which of them take part where their ways part (None: all).
+    """
+
+    def __init__(self, grid: tuple[int, int, int], arguments: Sequence[Argument], accesses: Accesses) -> None:
+        self.grid = grid
+        self.arguments = arguments
+        self.accesses = accesses
+        self.count = 0
+        self.active: np.ndarray | None = None
+        self._ids: list[Affine] = []
+
+    def begin(self, first: int, count: int) -> None:
+        """Let the programs [first, first + count) be those that run; the first axis of the grid counts fastest."""
+        self.count = count
+        self.active = None
+        numbers = np.arange(first, first + count)
+        width, height, _ = self.grid
+        parts = (numbers % width, numbers // width % height, numbers // (width * height))
+        self._ids = [Affine(_one_or_all(part), (), (), 32) for part in parts]
+        self.accesses.begin(first, count)
+
+    def program_id(self, axis: int) -> Affine:
+        """The programs' place in the grid."""
+        return self._ids[axis]
+
+    def program_count(self, axis: int) -> Affine:
+        """The grid's extent."""
+        return Affine(self.grid[axis], (), (), 32)
+
+    # -- memory ------------------------------------------------------------------------------------------------
+
+    def load(
+        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any, other: Any
+    ) -> np.ndarray:
+        """The elements that a tile of pointers points to; `other` (or zero) where the mask is false."""
+        box = self._box(mask, shape)
+        argument, address = pointer.argument, pointer.address
+        if box is not None and type(address) is Affine and argument is not None and self._regular(argument, dtype):
+            region = region_of(address, box, dtype.itemsize, self._width(address, box))
+            pieces = runs(region) if inside(region, argument) and _aligned(region, dtype) else None
+            if pieces is not None:
+                self.accesses.region(site, Role.READ, argument, region, dtype.itemsize)
+                result = self._empty(region, dtype, shape, box, other)
+                for place, memory in blocks(region, pieces, argument, dtype):
+                    result[place] = memory
+                return result
+        return self._gather(site, dtype, shape, pointer, mask, other)
+
+    def store(
+        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, value: Any, mask: Any
+    ) -> None:
+        """Write a tile of elements where the mask is true."""
+        box = self._box(mask, shape)
+        argument, address = pointer.argument, pointer.address
+        array = value if isinstance(value, np.ndarray) else value.dense()
+        if box is not None and type(address) is Affine and argument is not None and self._regular(argument, dtype):
+            region = region_of(address, box, dtype.itemsize, self.count)
+            pieces = runs(region) if inside(region, argument) and _aligned(region, dtype) else None
+            if pieces is not None and argument.writeable:
+                self.accesses.region(site, Role.WRITE, argument, region, dtype.itemsize)
+                whole = np.broadcast_to(array, (self.count, *shape))
+                for place, memory in blocks(region, pieces, argument, dtype):
+                    memory[...] = whole[place]
+                return
+        self._scatter(site, dtype, shape, pointer, array, mask)
+
+    def _regular(self, argument: Argument, dtype: np.dtype[Any]) -> bool:
+        return not argument.gaps and argument.storage.data is not None
+
+    def _box(self, mask: Any, shape: tuple[int, ...]) -> Box | None:
+        """The mask as a box, those programs left out that take no part; None when it is no box."""
+        if not shape:
+            return None
+        if mask is None:
+            box = everywhere(shape)
+        elif type(mask) is Box:
+            box = mask
+        else:
+            return None
+        return box if self.active is None else both(box, programs(self.active, shape))
+
+    def _width(self, address: Affine, box: Box) -> int:
+        """1 when all programs do the same, else their number."""
+        varies = isinstance(address.base, np.ndarray) or any(
+            isinstance(bound, np.ndarray) for pair in box.bounds.values() for bound in pair
+        )
+        return self.count if varies else 1
+
+    def _empty(self, region: Any, dtype: np.dtype[Any], shape: tuple[int, ...], box: Box, other: Any) -> np.ndarray:
+        """An array for a tile that is read: of length 1 along axes on which all elements are the same one."""
+        size = tuple(
+            1 if stride == 0 and axis not in box.bounds else count
+            for axis, (stride, count) in enumerate(zip(region.strides, shape, strict=True))
+        )
+        for axis, extent in enumerate(size):
+            if extent == 1 and axis not in box.bounds:
+                region.extents[axis] = 1
+        result = np.empty((region.first.size, *size), dtype)
+        if not region.full:
+            if other is None:
+                result[...] = 0
+            else:
+                filler = other if isinstance(other, np.ndarray) else other.dense()
+                if any(long > short for long, short in zip(filler.shape, result.shape, strict=True)):
+                    result = np.empty(np.broadcast_shapes(filler.shape, result.shape), dtype)
+                result[...] = filler
+        return result
+
+    def atomic(
+        self, site: int, kind: int, semantics: int, wanted: bool, dtype: np.dtype[Any], shape: tuple[int, ...],
+        pointer: Pointer, value: Any, mask: Any = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Read, combine and write in one; returns what was there before (where the mask is true)."""
+        name, combine = OPERATIONS[kind]
+
+        def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+            values = np.broadcast_to(_values(value), chosen.shape)[chosen].astype(dtype, copy=False)
+            return update(memory, index, values, combine, wanted)
+
+        return self._exchange(site, name, semantics, dtype, shape, pointer, mask, change)
+
+    def compare_and_swap(
+        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, expected: Any,
+        value: Any,
+    ) -> np.ndarray:  # fmt: skip
+        """Write `value` where `expected` is found; returns what was found."""
+
+        def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+            both_ = [np.broadcast_to(_values(item), chosen.shape)[chosen] for item in (expected, value)]
+            return exchange_if_equal(memory, index, *both_)
+
+        return self._exchange(site, "atomic_cas", semantics, dtype, shape, pointer, None, change)
+
+    def _exchange(
+        self, site: int, name: str, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer,
+        mask: Any, change: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    ) -> np.ndarray:  # fmt: skip
+        address, touched = self.lanes(pointer, mask)
+        whole = (self.count, *shape)
+        address = np.broadcast_to(address, whole)
+        result = np.zeros(whole, dtype)
+        for argument, part in self._owners(pointer, address, touched):
+            good = self.accesses.lanes(
+                site, Role.ATOMIC, argument, address, np.broadcast_to(part, whole), dtype.itemsize, shape, semantics, name
+            )
+            if argument is None or argument.storage.data is None or not argument.writeable:
+                continue
+            index = (address[good] - argument.storage.address) // dtype.itemsize
+            result[good] = change(argument.storage.typed(dtype), index, good)
+        return result
+
+    def barrier(self, site: int) -> None:
+        """The lanes of every program wait for each other."""
+        self.accesses.barrier(site)
+
+    def zero_divisor(self, site: int) -> Callable[[np.ndarray], None]:
+        """Takes note of the lanes in which an integer division has no result."""
+
+        def report(lanes: np.ndarray) -> None:
+            if self.active is not None:
+                lanes = lanes & self.active.reshape((-1,) + (1,) * (lanes.ndim - 1))
+            if lanes.any():
+                self.accesses.note("tile_division", site, lanes, {})
+
+        return report
+
+    # -- one index for each element ----------------------------------------------------------------------------
+
+    def lanes(self, pointer: Pointer, mask: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The addresses of a tile, and which of them are touched, as arrays that broadcast against each other."""
+        address = pointer.address.wide() if type(pointer.address) is Affine else pointer.address
+        touched = np.ones((1,) * address.ndim, np.bool_) if mask is None else _truths(mask)
+        if self.active is not None:
+            touched = touched & self.active.reshape((-1,) + (1,) * (address.ndim - 1))
+        return address, touched
+
+    def _gather(
+        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any, other: Any
+    ) -> np.ndarray:
+        address, touched = self.lanes(pointer, mask)
+        result: np.ndarray | None = None
+        for argument, part in self._owners(pointer, address, touched):
+            good = self.accesses.lanes(site, Role.READ, argument, address, part, dtype.itemsize, shape)
+            if argument is None or argument.storage.data is None:
+                values = np.zeros((1,) * address.ndim, dtype)
+            else:
+                values = read(argument, address, dtype)
+            values = np.where(good, values, dtype.type(0)) if not _all(good) else values
+            result = values if result is None else np.where(part, values, result)
+        assert result is not None
+        if _all(touched):
+            return result
+        filler = np.zeros((1,) * address.ndim, dtype) if other is None else _values(other)
+        return np.where(touched, result, filler)
+
+    def _scatter(
+        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, array: np.ndarray, mask: Any
+    ) -> None:
+        address, touched = self.lanes(pointer, mask)
+        for argument, part in self._owners(pointer, address, touched):
+            good = self.accesses.lanes(site, Role.WRITE, argument, address, part, dtype.itemsize, shape)
+            if argument is None or argument.storage.data is None or not argument.writeable:
+                continue
+            whole = np.broadcast_shapes(address.shape, good.shape, array.shape, (self.count, *shape))
+            chosen = np.broadcast_to(good, whole)
+            write(argument, np.broadcast_to(address, whole)[chosen], np.broadcast_to(array, whole)[chosen], dtype)
+
+    def _owners(
+        self, pointer: Pointer, address: np.ndarray, touched: np.ndarray
+    ) -> list[tuple[Argument | None, np.ndarray]]:
+        """The arguments that a tile of pointers points into, each with the lanes that do."""
+        if pointer.argument is not None:
+            return [(pointer.argument, touched)]
+        left = touched
+        found: list[tuple[Argument | None, np.ndarray]] = []
+        for argument in self.arguments:
+            part = left & (address >= argument.low) & (address < argument.high)
+            if part.any():
+                found.append((argument, part))
+                left = left & ~part
+        if left.any() or not found:
+            found.append((None, left))
+        return found
+
+
+def read(argument: Argument, address: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The elements at `address`; those outside the storage come from its nearest end."""
+    offset = address - argument.storage.address
+    size = dtype.itemsize
+    if size > 1 and (offset & (size - 1)).any():
+        raw = argument.storage.typed(np.dtype(np.uint8))
+        index = offset[..., None] + np.arange(size)
+        return np.ascontiguousarray(raw.take(index, mode="clip")).view(dtype)[..., 0]
+    return argument.storage.typed(dtype).take(offset // size if size > 1 else offset, mode="clip")
+
+
+def write(argument: Argument, address: np.ndarray, values: np.ndarray, dtype: np.dtype[Any]) -> None:
+    """Put 1-D `values` at 1-D `address`, the last one staying where several meet."""
+    offset = address - argument.storage.address
+    size = dtype.itemsize
+    if size > 1 and (offset & (size - 1)).any():
+        raw = argument.storage.typed(np.dtype(np.uint8))
+        bytes_ = np.ascontiguousarray(values.astype(dtype, copy=False)).view(np.uint8).reshape(-1, size)
+        raw[offset[:, None] + np.arange(size)] = bytes_
+        return
+    argument.storage.typed(dtype)[offset // size if size > 1 else offset] = values
+
+
+def _truths(mask: Any) -> np.ndarray:
+    return mask if isinstance(mask, np.ndarray) else mask.dense()
+
+
+def _values(value: Any) -> np.ndarray:
+    return value if isinstance(value, np.ndarray) else value.dense()
+
+
+def _all(mask: np.ndarray) -> bool:
+    return bool(mask.all())
+
+
+def _aligned(region: Any, dtype: np.dtype[Any]) -> bool:
+    size = dtype.itemsize
+    if size == 1:
+        return True
+    return not any(stride % size for stride in region.strides) and not np.any(region.first & (size - 1))
+
+
+def _one_or_all(numbers: np.ndarray) -> Any:
+    low = int(numbers[0])
+    return low if numbers.size == 1 or bool((numbers == low).all()) else numbers

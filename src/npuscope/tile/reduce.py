@@ -1,0 +1,92 @@
+"""Reductions and scans along one axis of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npuscope.tile.shapes import Shape, whole
+
+Combine = Callable[..., Any]
+"""Takes the left values and then the right values, returns the combined ones (a tuple when there are several)."""
+
+
+def reduce_with(ufunc: np.ufunc, axis: int, shape: Shape, value: Any) -> np.ndarray:
+    """The reduction by a numpy function."""
+    array = whole(shape, value)
+    result: np.ndarray = ufunc.reduce(array, axis=axis + 1, dtype=array.dtype)
+    return result
+
+
+def reduce_by(combine: Combine, axis: int, shape: Shape, *values: Any) -> Any:
+    """The reduction by any function, halves against halves."""
+    parts = _together(shape, values)
+    while parts[0].shape[axis + 1] > 1:
+        length = parts[0].shape[axis + 1]
+        half = length // 2
+        left = [_part(part, axis, 0, half) for part in parts]
+        right = [_part(part, axis, half, 2 * half) for part in parts]
+        combined = _tuple(combine(*left, *right))
+        if length % 2:
+            last = [_part(part, axis, length - 1, length) for part in parts]
+            combined = tuple(
+                np.concatenate([np.asarray(one), tail], axis + 1) for one, tail in zip(combined, last, strict=True)
+            )
+        parts = [np.asarray(one) for one in combined]
+    results = tuple(np.squeeze(part, axis + 1) for part in parts)
+    return results if len(results) > 1 else results[0]
+
+
+def scan_with(ufunc: np.ufunc, axis: int, reverse: bool, shape: Shape, value: Any) -> np.ndarray:
+    """The running reduction by a numpy function, from the far end when `reverse`."""
+    array = whole(shape, value)
+    if reverse:
+        array = np.flip(array, axis + 1)
+    result: np.ndarray = ufunc.accumulate(array, axis=axis + 1, dtype=array.dtype)
+    return np.flip(result, axis + 1) if reverse else result
+
+
+def scan_by(combine: Combine, axis: int, reverse: bool, shape: Shape, *values: Any) -> Any:
+    """The running reduction by any associative function, in steps of doubling distance."""
+    parts = [np.flip(part, axis + 1) if reverse else part for part in _together(shape, values)]
+    parts = [np.array(part) for part in parts]
+    distance, length = 1, shape[axis]
+    while distance < length:
+        left = [_part(part, axis, 0, length - distance) for part in parts]
+        right = [_part(part, axis, distance, length) for part in parts]
+        combined = _tuple(combine(*left, *right))
+        parts = [
+            np.concatenate([_part(part, axis, 0, distance), np.asarray(one)], axis + 1)
+            for part, one in zip(parts, combined, strict=True)
+        ]
+        distance *= 2
+    results = tuple(np.flip(part, axis + 1) if reverse else part for part in parts)
+    return results if len(results) > 1 else results[0]
+
+
+def _together(shape: Shape, values: tuple[Any, ...]) -> list[np.ndarray]:
+    arrays = [whole(shape, value) for value in values]
+    programs = max(array.shape[0] for array in arrays)
+    return [np.broadcast_to(array, (programs, *shape)) for array in arrays]
+
+
+def _part(array: np.ndarray, axis: int, begin: int, end: int) -> np.ndarray:
+    return array[(slice(None),) * (axis + 1) + (slice(begin, end),)]
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def histogram(bins: int, shape: Shape, value: Any, mask: Any = None) -> np.ndarray:
+    """How often each of the numbers 0 to `bins` - 1 comes up in a tile; others are not counted."""
+    array = whole(shape, value)
+    counted = (array >= 0) & (array < bins)
+    if mask is not None:
+        counted = counted & whole(shape, mask)
+    programs = max(array.shape[0], counted.shape[0])
+    rows = np.broadcast_to(np.arange(programs).reshape((-1,) + (1,) * len(shape)), counted.shape)
+    keys = rows[counted] * bins + np.broadcast_to(array, counted.shape)[counted]
+    return np.bincount(keys, minlength=programs * bins).reshape(programs, bins).astype(np.int32)
