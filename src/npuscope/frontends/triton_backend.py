@@ -197,12 +197,12 @@ def driver_class(launch: Launch) -> type[DriverBase]:
             return divmod(CAPABILITY, 10)
 
         def get_device_interface(self) -> Any:
-            """torch's module for the device; the host stands in."""
-            return torch.cpu
+            """torch's module for the device, simulated."""
+            return torch.cuda
 
         def get_active_torch_device(self) -> torch.device:
-            """Where tensors live."""
-            return torch.device("cpu")
+            """Where tensors live, as scripts know it."""
+            return torch.device("cpu" if torch.cuda.is_available() else "cuda:0")
 
         def get_benchmarker(self) -> Callable[..., Any]:
             """Every configuration is as fast as any other, so that the autotuner takes the first without a run."""

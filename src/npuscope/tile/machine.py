@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from npuscope.tile.access import Accesses
 from npuscope.tile.affine import Affine
 from npuscope.tile.atomics import OPERATIONS, exchange_if_equal, update
 from npuscope.tile.box import Box, both, everywhere, programs
+from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.region import blocks, inside, region_of, runs
 from npuscope.tile.storage import Argument
@@ -29,7 +31,13 @@ class Machine:
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
+        self.deadline: float | None = None  # on the clock of time.monotonic
         self._ids: list[Affine] = []
+
+    def look_at_clock(self) -> None:
+        """Raise Overdue when the launch has had its time."""
+        if self.deadline is not None and monotonic() > self.deadline:
+            raise Overdue
 
     def begin(self, first: int, count: int) -> None:
         """Let the programs [first, first + count) be those that run; the first axis of the grid counts fastest."""
