@@ -28,7 +28,7 @@ from npuscope.tile.run import run
 from npuscope.tile.storage import Argument, Storage
 from npuscope.trace.schema import Buffer, Fault, Launch, Programs, SourceFrame, Space
 
-MOST_UNSEEN = 4096
+MOST_UNSEEN = 1024
 """Programs at either end of a large grid that run when a tensor has no memory, unless the user says which."""
 MOST_PLACES = 8
 """Places, and stretches of program numbers, that the message on a launch that did not end lists."""
@@ -239,12 +239,15 @@ def passed_values(signature: Any, values: Sequence[Any]) -> Iterator[tuple[str, 
 
 
 def _descriptor_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A host descriptor as the rewritten kernel takes it: base, extents, strides, and two flags."""
+    """A host descriptor as the kernel takes it whose descriptors have become pointers: base, extents and strides, two
+    flags, and extents and strides again."""
+    extents = [(f"{name}.shape[{axis}]", extent) for axis, extent in enumerate(value.shape)]
+    strides = [(f"{name}.strides[{axis}]", stride) for axis, stride in enumerate(value.strides)]
     yield name, value.base
-    yield from ((f"{name}.shape[{axis}]", extent) for axis, extent in enumerate(value.shape))
-    yield from ((f"{name}.strides[{axis}]", stride) for axis, stride in enumerate(value.strides))
+    yield from (*extents, *strides)
     yield f"{name}.padding", value.padding == "nan"
     yield f"{name}.round_f32_to_tf32", bool(getattr(value, "round_f32_to_tf32", False))
+    yield from (*extents, *strides)
 
 
 def _described(value: Any) -> str:
@@ -261,7 +264,8 @@ def _too_long(kernel: str, seconds: float | None, overdue: Overdue, count: int) 
         places.setdefault(place, []).append(number)
     where = "; ".join(f"{_programs(numbers)} at {place}" for place, numbers in list(places.items())[:MOST_PLACES])
     more = f"; {len(places) - MOST_PLACES} places more" if len(places) > MOST_PLACES else ""
-    rest = f"; {count - len(overdue.standing)} others have ended or not begun" if count > len(overdue.standing) else ""
+    left = count - len(overdue.standing)
+    rest = f"; {left} more ended before or had not begun" if left else ""
     return UserError(
         f"{kernel} did not end within {seconds:g} s (--timeout): {where}{more}{rest}", exit_code=EXIT_TIMEOUT
     )

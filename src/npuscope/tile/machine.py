@@ -89,13 +89,15 @@ class Machine:
             if pieces is not None and argument.writeable:
                 self.accesses.region(site, Role.WRITE, argument, region, dtype.itemsize)
                 whole = np.broadcast_to(array, (self.count, *shape))
+                if argument.storage.data is None:
+                    return
                 for place, memory in blocks(region, pieces, argument, dtype):
                     memory[...] = whole[place]
                 return
         self._scatter(site, dtype, shape, pointer, array, mask)
 
     def _regular(self, argument: Argument, dtype: np.dtype[Any]) -> bool:
-        return not argument.gaps and argument.storage.data is not None
+        return not argument.gaps
 
     def _box(self, mask: Any, shape: tuple[int, ...]) -> Box | None:
         """The mask as a box, those programs left out that take no part; None when it is no box."""

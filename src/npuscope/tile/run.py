@@ -45,11 +45,11 @@ def run(
 
 
 def _together(machine: Machine, first: int, overdue: Overdue) -> Iterator[tuple[int, str]]:
-    """Where the programs of a batch stand: those that take part at the same line, the others behind it."""
+    """Where the programs of a batch stand: those that take part at the same line, where the others wait for them."""
     place = overdue.place()
     for number in range(machine.count):
         active = machine.active is None or bool(machine.active.reshape(-1)[number])
-        yield first + number, place if active else f"past {place}"
+        yield first + number, place if active else f"{place} (waiting for the others)"
 
 
 def _by_turns(machine: Machine, entry: Callable[..., Any], arguments: Sequence[Any], programs: Iterator[int]) -> None:
