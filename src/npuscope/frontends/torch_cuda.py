@@ -61,8 +61,8 @@ def _answers(torch: Any) -> dict[str, Any]:
         "is_bf16_supported": lambda including_emulation=True: True,
         "empty_cache": lambda: None,
         "ipc_collect": lambda: None,
-        "manual_seed": torch.manual_seed,
-        "manual_seed_all": torch.manual_seed,
+        "manual_seed": lambda seed: _seed(torch, seed),
+        "manual_seed_all": lambda seed: _seed(torch, seed),
         "get_rng_state": lambda device=None: torch.get_rng_state(),
         "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
         "memory_allocated": lambda device=None: 0,
@@ -84,6 +84,12 @@ def _answers(torch: Any) -> dict[str, Any]:
         "ExternalStream": Stream,
         "Event": Event,
     }
+
+
+def _seed(torch: Any, seed: int) -> None:
+    """Torch's own seeding of everything comes here too, and has seeded the CPU's generator then."""
+    if outside(sys._getframe(2)):
+        torch.default_generator.manual_seed(seed)
 
 
 def _patch_module(torch: Any, devices: Devices) -> None:

@@ -20,6 +20,9 @@ Notice = Callable[[str], None]
 TRUTHFUL = ("torch", "npuscope")
 """Packages that are told where a tensor really lies."""
 
+PASSING = ("torch.utils._device", "torch.overrides")
+"""Modules whose modes pass on what others ask."""
+
 
 class Devices:
     """The devices that are simulated. `names` are those that tensors may be put on, `claims` whether "cuda" has been
@@ -88,8 +91,15 @@ def install(torch: Any, devices: Devices) -> None:
 
 def outside(frame: FrameType | None) -> bool:
     """Whether the code of a frame is the user's or a library's, and so told what it needs to hear."""
-    name = "" if frame is None else str(frame.f_globals.get("__name__", ""))
+    name = _module(frame)
+    while name in PASSING and frame is not None:
+        frame = frame.f_back
+        name = _module(frame)
     return name.split(".")[0] not in TRUTHFUL
+
+
+def _module(frame: FrameType | None) -> str:
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
 
 
 def _attribute(devices: Devices, func: Any, args: Any, frame: FrameType) -> Any:

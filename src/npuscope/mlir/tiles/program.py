@@ -13,6 +13,8 @@ from npuscope.mlir.program import AddSite, IsLibrary, Writer, compile_text
 from npuscope.mlir.reader import Op, Value, parse_module
 from npuscope.mlir.tiles import tile_lowerings
 from npuscope.mlir.tiles.kinds import shape_of
+from npuscope.mlir.tiles.literals import parse_listed
+from npuscope.tile.hints import HINTS
 from npuscope.trace.schema import Site
 
 ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas")
@@ -28,6 +30,16 @@ class TileWriter(Writer):
         names = {op.name for op in module.walk()}
         self.yields = "scf.while" in names and not names.isdisjoint(ATOMICS)
         self._used = {id(value) for op in module.walk() for value in op.operands}
+
+    def operation(self, op: Op) -> None:
+        """Write one operation, and a test of what the user promised about its result."""
+        super().operation(op)
+        for name in HINTS:
+            if name in op.attributes and len(op.results) == 1:
+                outer, self._op = self._op, op
+                values = parse_listed(op.attributes[name])
+                self.emit(f"m.hint({self.site()}, {name!r}, {values}, {self.use(op.results[0])})")
+                self._op = outer
 
     def is_used(self, value: Value) -> bool:
         """Whether an operation takes the value."""

@@ -9,15 +9,15 @@ import numpy as np
 
 from npuscope.mlir.attributes import parse_integers
 from npuscope.mlir.tiles.calls import call
-from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of, shape_of
+from npuscope.mlir.tiles.kinds import dtype_of, element_of, is_pointer, pointee_of, shape_of
 from npuscope.mlir.tiles.scf import fresh
 from npuscope.tile import floats, integers, pointer, reduce, shapes
 from npuscope.tile.affine import Affine, dense
 from npuscope.tile.pointer import Pointer
 
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op
+    from npuscope.mlir.tiles.program import TileWriter
 
 
 def program_id(writer: TileWriter, op: Op) -> None:
@@ -88,18 +88,17 @@ def _pointee(text: str) -> np.dtype[Any]:
 def load(writer: TileWriter, op: Op) -> None:
     """tt.load with or without mask and other."""
     dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
-    words = [*writer.uses(op.operands), "None", "None"][:3]
-    result = writer.define(op.results[0])
+    words = ", ".join(writer.uses(op.operands))
     shape = shape_of(op.operands[0].type)
-    writer.emit(f"{result} = m.load({writer.site()}, {dtype}, {shape}, {', '.join(words)})")
+    volatile = op.attributes.get("isVolatile", "false").startswith("true")
+    writer.emit(f"{writer.define(op.results[0])} = m.load({writer.site()}, {dtype}, {shape}, {volatile}, {words})")
 
 
 def store(writer: TileWriter, op: Op) -> None:
     """tt.store with or without mask."""
     dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
-    words = [*writer.uses(op.operands), "None"][:3]
-    shape = shape_of(op.operands[0].type)
-    writer.emit(f"m.store({writer.site()}, {dtype}, {shape}, {', '.join(words)})")
+    words = ", ".join(writer.uses(op.operands))
+    writer.emit(f"m.store({writer.site()}, {dtype}, {shape_of(op.operands[0].type)}, {words})")
 
 
 def atomic(writer: TileWriter, op: Op) -> None:
