@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from npuscope.frontends.torch_devices import Devices, Notice, outside
-from npuscope.frontends.torch_npu import devices_of
+from npuscope.frontends.torch_npu import with_torch
 
 NAME = "npuscope (simulated)"
 CAPABILITY = (8, 0)
@@ -23,11 +23,11 @@ MILLISECONDS = 1.0
 
 def alias_cuda(notice: Notice) -> None:
     """Give torch, when it is there or comes, a simulated "cuda" unless a real one is there."""
-    torch = sys.modules.get("torch")
-    if torch is None or torch.cuda.is_available():
-        return
-    devices = devices_of(torch, notice)
-    if devices.gpu:
+    with_torch(notice, _alias)
+
+
+def _alias(torch: Any, devices: Devices) -> None:
+    if devices.gpu or torch.cuda.is_available():
         return
     devices.gpu = True
     devices.names.add("cuda")
@@ -102,11 +102,25 @@ def _patch_module(torch: Any, devices: Devices) -> None:
 
 
 def _patch_functions(torch: Any, devices: Devices) -> None:
-    """What no mode sees: the default device, and generators of random numbers."""
+    """What no mode sees: the default device, autocasting, loading, and generators of random numbers."""
     from torch.utils._device import DeviceContext
 
     begin = DeviceContext.__init__
     DeviceContext.__init__ = lambda self, device: begin(self, devices.translate(device))
+    from torch.amp.autocast_mode import autocast
+
+    prepare, load = autocast.__init__, torch.load
+
+    def cast_here(self: Any, device_type: str, dtype: Any = None, *more: Any, **named: Any) -> None:
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype or torch.get_autocast_dtype("cuda")
+        prepare(self, device_type, dtype, *more, **named)
+
+    def load_here(file: Any, map_location: Any = None, *more: Any, **named: Any) -> Any:
+        return load(file, "cpu" if map_location is None else devices.translate(map_location), *more, **named)
+
+    autocast.__init__ = cast_here
+    torch.load = load_here
     original = torch.Generator
 
     class Kind(type):

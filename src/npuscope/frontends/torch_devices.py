@@ -86,7 +86,19 @@ def install(torch: Any, devices: Devices) -> None:
             fill_torch(func, kwargs, made)
             return made
 
+    _keep_in_backward(torch, Simulated)
     Simulated().__enter__()
+
+
+def _keep_in_backward(torch: Any, mode: Any) -> None:
+    """Let the functions of a backward pass go through the mode too; torch switches it off around `backward` itself."""
+    run = torch.autograd.graph._engine_run_backward
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        with mode():
+            return run(*args, **kwargs)
+
+    torch.autograd.graph._engine_run_backward = torch.autograd._engine_run_backward = run_backward
 
 
 def outside(frame: FrameType | None) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from npuscope.frontends import torch_devices
@@ -14,7 +15,8 @@ from npuscope.frontends.imports import after_import, stand_in
 from npuscope.frontends.torch_devices import Devices, Notice
 
 _devices: list[Devices] = []
-"""Of the process's last session; torch is patched once."""
+"""Those that are simulated in this process, once torch is there."""
+_waiting: list[Callable[[Any, Devices], None]] = []
 
 
 def alias_npu(notice: Notice) -> None:
@@ -23,10 +25,15 @@ def alias_npu(notice: Notice) -> None:
     stand_in("torch_npu")
 
 
-def devices_of(torch: Any, notice: Notice) -> Devices:
-    """The devices that are simulated in this process."""
+def with_torch(notice: Notice, action: Callable[[Any, Devices], None]) -> None:
+    """Call `action(torch, devices)` when torch is there, now or later."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.__spec__ is None or getattr(torch.__spec__, "_initializing", False):
+        _waiting.append(action)
+        return
     _patch(torch, notice)
-    return _devices[-1] if _devices else Devices(notice)
+    for devices in _devices:
+        action(torch, devices)
 
 
 def _patch(torch: Any, notice: Notice) -> None:
@@ -42,6 +49,8 @@ def _patch(torch: Any, notice: Notice) -> None:
     torch.Tensor.npu = npu_method
     torch.npu = sys.modules["torch.npu"] = _npu_module()
     torch_devices.install(torch, devices)
+    while _waiting:
+        _waiting.pop()(torch, devices)
 
 
 def _npu_module() -> types.ModuleType:

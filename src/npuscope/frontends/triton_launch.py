@@ -30,6 +30,7 @@ from npuscope.trace.schema import Buffer, Fault, Launch, Programs, SourceFrame, 
 
 MOST_UNSEEN = 1024
 """Programs at either end of a large grid that run when a tensor has no memory, unless the user says which."""
+STRETCHES, STRETCH = 32, 64
 MOST_PLACES = 8
 """Places, and stretches of program numbers, that the message on a launch that did not end lists."""
 
@@ -107,15 +108,15 @@ class Launches:
         wanted = self._session.programs
         fake = [name for name, value in passed if isinstance(value, FakeTensor)]
         if not wanted and fake and count > 2 * MOST_UNSEEN:
-            wanted = ((None, MOST_UNSEEN), (-MOST_UNSEEN, None))
+            wanted = sample(count)
             self._notice(
-                f"{kernel}: {fake[0]} has no memory and the grid {count} programs: the first and the last "
-                f"{MOST_UNSEEN} run (--programs chooses others)"
+                f"{kernel}: {fake[0]} has no memory and the grid {count} programs: of these run the first and the last "
+                f"{MOST_UNSEEN}, and {STRETCHES} times {STRETCH} between (--programs chooses others)"
             )
         if not wanted:
             return [], {}
         parts = chosen_parts(wanted, count)
-        return parts, {"programs": ", ".join(f"{part.start}:{part.stop}" for part in parts) or "none"}
+        return parts, {"programs": _shown_parts(parts)}
 
     def _notice(self, line: str) -> None:
         if line not in self._session.noticed:
@@ -214,6 +215,13 @@ def grid_of(kernel: str, extents: tuple[Any, ...]) -> tuple[int, int, int]:
     return width, height, depth
 
 
+def sample(count: int) -> tuple[Part, ...]:
+    """Parts of a large grid: its ends, and stretches that are spread by the golden section, so that they do not fall
+    together with the length of a row."""
+    starts = [int((turn * 0.6180339887) % 1 * count) for turn in range(1, STRETCHES + 1)]
+    return ((0, MOST_UNSEEN), (count - MOST_UNSEEN, count), *((start, start + STRETCH) for start in starts))
+
+
 def chosen_parts(wanted: Sequence[Part], count: int) -> list[range]:
     """The parts of `count` programs that slices choose, sorted, each program once."""
     parts: list[range] = []
@@ -269,6 +277,13 @@ def _too_long(kernel: str, seconds: float | None, overdue: Overdue, count: int) 
     return UserError(
         f"{kernel} did not end within {seconds:g} s (--timeout): {where}{more}{rest}", exit_code=EXIT_TIMEOUT
     )
+
+
+def _shown_parts(parts: Sequence[range]) -> str:
+    words = [f"{part.start}:{part.stop}" for part in parts]
+    if len(words) > MOST_PLACES:
+        words = [*words[: MOST_PLACES // 2], f"{len(words) - MOST_PLACES} more parts", *words[-MOST_PLACES // 2 :]]
+    return ", ".join(words) or "none"
 
 
 def _programs(numbers: Sequence[int]) -> str:
