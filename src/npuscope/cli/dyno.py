@@ -12,9 +12,11 @@ from typing import Any
 import click
 
 from npuscope import __version__
+from npuscope.cli.certificates import client_certificates
 from npuscope.cli.dyno_wait import Awaited, wait_for
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
+from npuscope.monitor.certificates import NO_CERTS
 from npuscope.monitor.client import EXIT_NO_SERVER, ask
 from npuscope.monitor.protocol import config, rpc
 
@@ -29,24 +31,27 @@ class Server:
 
     host: str
     port: int
+    certs_dir: str = NO_CERTS
 
-    def ask(self, request: str) -> str:
+    def ask(self, request: str, *, quiet: bool = False) -> str:
         """Its reply."""
-        return ask(self.host, self.port, request)
+        certificates = client_certificates(self.certs_dir, quiet=quiet)
+        return ask(self.host, self.port, request, certificates=certificates)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--hostname", default="localhost", show_default=True, help="Host of the daemon.")
 @click.option("--port", type=click.IntRange(1, 65535), default=rpc.PORT, show_default=True, help="Port of the daemon.")
+@click.option("--certs-dir", default=NO_CERTS, help="Folder with client.crt, client.key, ca.crt: ask over TLS.")
 @click.version_option(__version__, "--version", prog_name="dyno")
 @click.pass_context
-def cli(context: click.Context, hostname: str, port: int) -> None:
+def cli(context: click.Context, hostname: str, port: int, certs_dir: str) -> None:
     """Ask a monitor daemon what runs, and have running processes traced.
 
     Exit codes: 0 done, 1 nothing traced although that was demanded or the request was refused, 2 usage error, 101 no
-    daemon.
+    daemon, or either side does not accept the other's certificate.
     """
-    context.obj = Server(hostname, port)
+    context.obj = Server(hostname, port, certs_dir)
 
 
 @cli.command()
@@ -114,7 +119,7 @@ def gputrace(
         )
     text = config.build(trace)
     began = time.time()
-    answer = server.ask(rpc.trace_request(text, job_id, pids, process_limit))
+    answer = server.ask(rpc.trace_request(text, job_id, pids, process_limit), quiet=as_json)
     reply = understood(answer)
     if as_json:
         print(answer)

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from npuscope.cli.certificates import daemon_certificates
 from npuscope.cli.monitor import run
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
+from npuscope.monitor.certificates import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
+from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Settings
 from npuscope.monitor.protocol.rpc import PORT
 
@@ -29,9 +32,7 @@ VALUES = frozenset({
     "allow_interface_prefixes", "dcgm_fields", "dcgm_lib_path", "dcgm_major_version", "dcgm_standalone_address",
     "env_attribution_mappings_file", "pod_resources_socket", "certs_dir", "metric_log_dir", "flagfile",
 })  # fmt: skip
-HONOURED = frozenset({"port", "enable_ipc_monitor", "flagfile"})
-REFUSED = frozenset({"certs_dir"})
-"""Ignoring one of these would leave a door open that the flag is to close."""
+HONOURED = frozenset({"port", "enable_ipc_monitor", "flagfile", "certs_dir"})
 TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1"}), frozenset({"false", "f", "no", "n", "0"})
 
 
@@ -52,7 +53,8 @@ class Flags:
         if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65535):
             raise UserError(f"--port is a number between 0 and 65535, not {port}")
         kinds = KINDS if self.values.get("enable_ipc_monitor", "true") in TRUE else ()
-        return Settings(int(port), ipc=kinds)
+        certificates = daemon_certificates(self.values.get("certs_dir", NO_CERTS))
+        return Settings(int(port), EVERYWHERE if certificates else LOOPBACK, kinds, certificates=certificates)
 
 
 def read_flags(words: Sequence[str], depth: int = 0) -> Flags:
@@ -77,8 +79,6 @@ def read_flags(words: Sequence[str], depth: int = 0) -> Flags:
             raise UserError(f"unknown option {word}")
         if name == "flagfile":
             values |= _flag_file(values.pop("flagfile"), depth).values
-        elif name in REFUSED and values[name] != "NO_CERTS":
-            raise UserError(f"--{name} is not supported yet")
     return Flags(values)
 
 

@@ -12,9 +12,11 @@ from typing import TextIO
 
 import click
 
+from npuscope.cli.certificates import daemon_certificates
 from npuscope.errors import UserError
+from npuscope.monitor.certificates import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
-from npuscope.monitor.daemon.rpc_server import LOOPBACK
+from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
 from npuscope.monitor.protocol.rpc import PORT
 
@@ -28,7 +30,7 @@ def command() -> None:
 
 @command.command("daemon")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
-@click.option("--bind", "hosts", multiple=True, help="Address to listen on, repeatable. Default: loopback only.")
+@click.option("--bind", "hosts", multiple=True, help="Address, repeatable. Default: loopback only; with TLS, all.")
 @click.option(
     "--trace-dir",
     "folders",
@@ -38,8 +40,14 @@ def command() -> None:
 )
 @click.option("--ipc", "kinds", multiple=True, type=click.Choice(KINDS), help="IPC sockets, repeatable. Default: all.")
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
+@click.option("--certs-dir", default=NO_CERTS, help="Folder with server.crt, server.key, ca.crt: TLS only.")
 def daemon(
-    port: int, hosts: tuple[str, ...], folders: tuple[Path, ...], kinds: tuple[str, ...], log_file: Path | None
+    port: int,
+    hosts: tuple[str, ...],
+    folders: tuple[Path, ...],
+    kinds: tuple[str, ...],
+    log_file: Path | None,
+    certs_dir: str,
 ) -> None:
     """Run the daemon.
 
@@ -47,7 +55,9 @@ def daemon(
     in KINETO_IPC_SOCKET_DIR, where set, is listened on as well.
     """
     roots = tuple(str(require_writable(folder)) for folder in folders)
-    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots)
+    certificates = daemon_certificates(certs_dir)
+    hosts = hosts or (EVERYWHERE if certificates else LOOPBACK)
+    settings = Settings(port, hosts, kinds or KINDS, roots, certificates)
     run(settings, log_file)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import ssl
 
 from npuscope.errors import UserError
+from npuscope.monitor.certificates import why
 from npuscope.monitor.protocol import rpc
 
 EXIT_NO_SERVER = 101
@@ -12,26 +14,43 @@ EXIT_NO_SERVER = 101
 SECONDS = 10.0
 
 
-def ask(host: str, port: int, request: str, seconds: float = SECONDS) -> str:
-    """The daemon's reply. Raises UserError, in one line, when there is no daemon or it does not answer."""
+def ask(
+    host: str, port: int, request: str, seconds: float = SECONDS, certificates: ssl.SSLContext | None = None
+) -> str:
+    """The daemon's reply, over TLS where there are certificates. Raises UserError, in one line, when there is no
+    daemon, or it does not answer, or either side does not accept the other."""
+    where = f"{host}:{port}"
     try:
         connection = socket.create_connection((host, port), timeout=seconds)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UserError(
-            f"Couldn't connect to the server at {host}:{port}: {reason} (start one: npuscope monitor daemon)",
-            exit_code=EXIT_NO_SERVER,
-        ) from None
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _no_connection(where, f"{reason} (start one: npuscope monitor daemon)") from None
     try:
-        with connection:
-            connection.sendall(rpc.frame(request))
-            size = rpc.length(_exactly(connection, rpc.LENGTH.size), rpc.LARGEST_REPLY)
-            return _exactly(connection, size).decode()
+        with certificates.wrap_socket(connection, server_hostname=host) if certificates else connection as stream:
+            stream.sendall(rpc.frame(request))
+            size = rpc.length(_exactly(stream, rpc.LENGTH.size), rpc.LARGEST_REPLY)
+            reply = _exactly(stream, size).decode()
+    except ssl.SSLError as error:
+        raise _no_connection(where, f"{why(error, 'the daemon')}{_hint(error)}") from None
     except (OSError, ValueError) as error:
         raise UserError(
-            f"the daemon at {host}:{port} gave no proper reply: {error or type(error).__name__}",
+            f"the daemon at {where} gave no proper reply: {error or type(error).__name__}",
             exit_code=EXIT_NO_SERVER,
         ) from None
+    finally:
+        connection.close()
+    if reply == rpc.NEEDS_TLS and not certificates:
+        raise _no_connection(where, "the daemon speaks TLS only (name your certificates with --certs-dir)")
+    return reply
+
+
+def _no_connection(where: str, reason: str) -> UserError:
+    return UserError(f"Couldn't connect to the server at {where}: {reason}", exit_code=EXIT_NO_SERVER)
+
+
+def _hint(error: ssl.SSLError) -> str:
+    told = isinstance(error, ssl.SSLCertVerificationError) or "_ALERT_" in (error.reason or "")
+    return "" if told else " (does it run with --certs-dir?)"
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -10,10 +10,11 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from npuscope.monitor.certificates import CertificateFolder, DaemonCertificates
 from npuscope.monitor.daemon.addresses import KINDS, addresses
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
-from npuscope.monitor.daemon.reader import Reader
+from npuscope.monitor.daemon.reader import MOST_EVENTS, Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
 from npuscope.monitor.protocol.fabric import Data
@@ -28,6 +29,7 @@ class Settings:
     hosts: tuple[str, ...] = LOOPBACK
     ipc: tuple[str, ...] = KINDS
     trace_folders: tuple[str, ...] = ()
+    certificates: CertificateFolder | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
 
@@ -35,8 +37,9 @@ class Service:
     """A daemon whose sockets are bound; `run` serves until a signal or `stop`."""
 
     def __init__(self, settings: Settings, log: Callable[[str], None]) -> None:
-        """Raises UserError when a port or a socket cannot be had."""
+        """Raises UserError when a port or a socket cannot be had, or a certificate is of no use."""
         self._log = log
+        certificates = DaemonCertificates(settings.certificates, log) if settings.certificates else None
         self._listeners = bind(settings.hosts, settings.port)
         self.port: int = self._listeners[0].getsockname()[1]
         try:
@@ -46,12 +49,14 @@ class Service:
             for listener in self._listeners:
                 listener.close()
             raise
-        self._server = RpcServer(Desk(self.reader.call, Folders(settings.trace_folders)), self._listeners)
+        desk = Desk(self.reader.call, Folders(settings.trace_folders))
+        self._server = RpcServer(desk, self._listeners, certificates, self._note)
         for host in settings.hosts:
-            if not is_loopback(host):
+            if not certificates and not is_loopback(host):
                 log(f"warning: {host} is open to other hosts, which can have this user's processes traced")
         where = ", ".join(map(str, places)) or "no IPC socket"
-        log(f"listening on port {self.port} of {', '.join(settings.hosts)} and on {where}")
+        tls = " with TLS" if certificates else ""
+        log(f"listening on port {self.port} of {', '.join(settings.hosts)}{tls} and on {where}")
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -70,6 +75,10 @@ class Service:
         # A full disk must stop neither thread: writing the log is the business of one of its own.
         threading.Thread(target=self._write_log, name="log", daemon=True).start()
         await self._server.serve(stop)
+
+    def _note(self, line: str) -> None:
+        if self.reader.events.qsize() < MOST_EVENTS:
+            self.reader.events.put(line)
 
     def _write_log(self) -> None:
         while True:

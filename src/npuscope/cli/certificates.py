@@ -1,0 +1,50 @@
+"""Certificates for commands: the folder that a flag names, and asking a person for a password."""
+
+from __future__ import annotations
+
+import getpass
+import ssl
+import warnings
+from pathlib import Path
+
+from npuscope.cli.output import complain
+from npuscope.errors import EXIT_USAGE, UserError
+from npuscope.monitor.certificates import NO_CERTS, CertificateFolder, client_context, require_folder
+
+EXIT_NO_FOLDER = 1
+EXIT_INTERRUPTED = 130
+PROMPT = "Please enter the certificate password: "
+
+
+def daemon_certificates(certs_dir: str) -> CertificateFolder | None:
+    """Where a daemon's certificates are, None for none. Raises UserError when there is no such folder."""
+    if certs_dir == NO_CERTS:
+        return None
+    return CertificateFolder(require_folder(certs_dir, "--certs-dir", EXIT_USAGE, complain), ask_password)
+
+
+def client_certificates(certs_dir: str, *, quiet: bool) -> ssl.SSLContext | None:
+    """How to speak with a daemon, None for without TLS; what is read is told unless `quiet`. Raises UserError."""
+    if certs_dir == NO_CERTS:
+        return None
+    folder = require_folder(certs_dir, "--certs_dir", EXIT_NO_FOLDER, complain)
+    return _context(folder, quiet)
+
+
+def _context(folder: Path, quiet: bool) -> ssl.SSLContext:
+    if quiet:
+        return client_context(folder, ask_password)
+    print("Running in certificate mode")
+    return client_context(folder, ask_password, print)
+
+
+def ask_password() -> str:
+    """What a person types, unseen. Raises UserError when there is no terminal, or no answer."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", getpass.GetPassWarning)
+            return getpass.getpass(PROMPT)
+    except getpass.GetPassWarning:
+        raise UserError("the private key is encrypted, and there is no terminal to ask for its password at") from None
+    except (EOFError, KeyboardInterrupt):
+        raise UserError("no password was given", exit_code=EXIT_INTERRUPTED) from None
