@@ -42,7 +42,6 @@ def test_a_flag_file(tmp_path: Path) -> None:
         (["start"], "unexpected argument start"),
         (["--port"], "needs a value"),
         (["--use_JSON=perhaps"], "true or false"),
-        (["--certs_dir=/etc/certs"], "not supported yet"),
         (["--flagfile=/no/such/file"], "cannot read the flag file"),
     ],
 )
@@ -50,6 +49,16 @@ def test_one_line_for_what_is_wrong(words: list[str], text: str) -> None:
     with pytest.raises(UserError, match=text) as raised:
         read_flags(words)
     assert "\n" not in str(raised.value)
+
+
+def test_certificates_open_the_port_to_other_hosts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = read_flags(["--certs_dir", str(tmp_path)]).settings()
+    assert settings.certificates and settings.certificates.path == tmp_path and settings.hosts == ("::",)
+    plain = read_flags(["--certs-dir=NO_CERTS"]).settings()
+    assert plain.certificates is None and plain.hosts == ("127.0.0.1", "::1")
+    with pytest.raises(UserError, match="^--certs-dir must be a valid directory!$"):
+        read_flags(["--certs_dir=/no/such/folder"]).settings()
+    assert capsys.readouterr().err == "ERROR: The path does not exist: /no/such/folder\n"
 
 
 @pytest.mark.parametrize("port", ["x", "-1", "65536", "²"])

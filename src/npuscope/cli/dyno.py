@@ -16,7 +16,7 @@ from npuscope.cli.certificates import client_certificates
 from npuscope.cli.dyno_wait import Awaited, wait_for
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
-from npuscope.monitor.certificates import NO_CERTS
+from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.client import EXIT_NO_SERVER, ask
 from npuscope.monitor.protocol import config, rpc
 

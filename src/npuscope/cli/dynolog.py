@@ -11,7 +11,7 @@ from npuscope.cli.certificates import daemon_certificates
 from npuscope.cli.monitor import run
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
-from npuscope.monitor.certificates import NO_CERTS
+from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
 from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Settings

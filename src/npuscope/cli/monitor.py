@@ -14,7 +14,7 @@ import click
 
 from npuscope.cli.certificates import daemon_certificates
 from npuscope.errors import UserError
-from npuscope.monitor.certificates import NO_CERTS
+from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
 from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings

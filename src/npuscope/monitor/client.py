@@ -6,7 +6,7 @@ import socket
 import ssl
 
 from npuscope.errors import UserError
-from npuscope.monitor.certificates import why
+from npuscope.monitor.certificates.reasons import why
 from npuscope.monitor.protocol import rpc
 
 EXIT_NO_SERVER = 101

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from npuscope.monitor.certificates.files import AskPassword, BadCertificate, load_certificates, load_key
@@ -54,7 +55,7 @@ def about(path: Path) -> Iterator[None]:
         yield
     except BadCertificate as error:
         raise BadCertificate(f"{error} ({path})") from None
-    except ValueError as error:  # what the library makes of an extension that is no proper one
+    except (ValueError, UnsupportedAlgorithm) as error:  # what the library makes of oddities
         raise BadCertificate(f"Certificate cannot be read ({path}): {error}") from None
 
 

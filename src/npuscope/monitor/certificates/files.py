@@ -25,8 +25,9 @@ class BadCertificate(ValueError):
 
 def load_certificates(path: Path, what: str) -> list[x509.Certificate]:
     """The certificates of a PEM file, at least one. Raises BadCertificate."""
+    data = _read(path, what)
     try:
-        return x509.load_pem_x509_certificates(_read(path, what))
+        return x509.load_pem_x509_certificates(data)
     except x509.InvalidVersion:
         raise BadCertificate(f"{NOT_VERSION_3} ({path})") from None
     except (ValueError, UnsupportedAlgorithm):

@@ -17,7 +17,8 @@ import ssl
 from collections.abc import Callable, Sequence
 
 from npuscope.errors import UserError
-from npuscope.monitor.certificates import DaemonCertificates, why
+from npuscope.monitor.certificates.daemon_side import DaemonCertificates
+from npuscope.monitor.certificates.reasons import why
 from npuscope.monitor.daemon.desk import Desk, failed
 from npuscope.monitor.daemon.identity import peer_user
 from npuscope.monitor.daemon.streams import NotTls, Silent, Stream, TlsStream

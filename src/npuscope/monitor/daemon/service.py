@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from npuscope.monitor.certificates import CertificateFolder, DaemonCertificates
+from npuscope.monitor.certificates.daemon_side import CertificateFolder, DaemonCertificates
 from npuscope.monitor.daemon.addresses import KINDS, addresses
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
