@@ -138,7 +138,7 @@ class RpcServer:
             reason = why(error, "the peer")
         except OSError as error:
             reason = error.strerror or str(error)
-        self._log(f"turned {stream.peer[0]} away: {reason}")
+        self._log(f"turned {stream.peer[0].removeprefix('::ffff:')} away: {reason}")
         await stream.tell_plainly(last_words, LINGER_SECONDS)
         raise ConnectionAbortedError
 
