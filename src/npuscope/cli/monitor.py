@@ -16,9 +16,11 @@ from npuscope.errors import UserError
 from npuscope.monitor.daemon.addresses import KINDS
 from npuscope.monitor.daemon.rpc_server import LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
+from npuscope.monitor.metrics.settings import INTERVAL_SECONDS, MetricsSettings
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCH_SECONDS = 0.0005
+SHORTEST_INTERVAL = 0.1
 
 
 @click.group("monitor")
@@ -38,8 +40,32 @@ def command() -> None:
 )
 @click.option("--ipc", "kinds", multiple=True, type=click.Choice(KINDS), help="IPC sockets, repeatable. Default: all.")
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 86400),
+    default=INTERVAL_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the host and the registered processes are measured; 0: never.",
+)
+@click.option(
+    "--metrics-log", type=click.Path(dir_okay=False, path_type=Path), help="Append measurements here, as JSON lines."
+)
+@click.option(
+    "--tensorboard",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Write what the vendor's plug-in reports here, for TensorBoard.",
+)
 def daemon(
-    port: int, hosts: tuple[str, ...], folders: tuple[Path, ...], kinds: tuple[str, ...], log_file: Path | None
+    port: int,
+    hosts: tuple[str, ...],
+    folders: tuple[Path, ...],
+    kinds: tuple[str, ...],
+    log_file: Path | None,
+    interval: float,
+    metrics_log: Path | None,
+    tensorboard: Path | None,
 ) -> None:
     """Run the daemon.
 
@@ -47,7 +73,10 @@ def daemon(
     in KINETO_IPC_SOCKET_DIR, where set, is listened on as well.
     """
     roots = tuple(str(require_writable(folder)) for folder in folders)
-    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots)
+    if 0 < interval < SHORTEST_INTERVAL:
+        raise UserError(f"--interval is 0 or at least {SHORTEST_INTERVAL:g} seconds")
+    metrics = MetricsSettings(interval, metrics_log, tensorboard=tensorboard)
+    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots, metrics=metrics)
     run(settings, log_file)
 
 

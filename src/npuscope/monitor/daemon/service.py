@@ -1,4 +1,4 @@
-"""The daemon as a whole: IPC reader, RPC listener and log."""
+"""The daemon as a whole: IPC reader, RPC listener, metrics and log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from npuscope.monitor.daemon.folders import Folders
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
-from npuscope.monitor.protocol.fabric import Data
+from npuscope.monitor.metrics.collection import Collection
+from npuscope.monitor.metrics.settings import MetricsSettings
 from npuscope.monitor.protocol.rpc import PORT
 
 
@@ -29,6 +30,7 @@ class Settings:
     ipc: tuple[str, ...] = KINDS
     trace_folders: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 
 class Service:
@@ -42,11 +44,19 @@ class Service:
         try:
             places = addresses(settings.ipc, settings.environment)
             self.reader = Reader(places, Registry(socket.gethostname()))
+            try:
+                self._collection = Collection(settings.metrics, self.reader, self.reader.note)
+            except BaseException:
+                self.reader.stop()
+                raise
         except BaseException:
             for listener in self._listeners:
                 listener.close()
             raise
-        self._server = RpcServer(Desk(self.reader.call, Folders(settings.trace_folders)), self._listeners)
+        self.store = self._collection.store
+        self.prometheus = self._collection.prometheus
+        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest)
+        self._server = RpcServer(desk, self._listeners)
         for host in settings.hosts:
             if not is_loopback(host):
                 log(f"warning: {host} is open to other hosts, which can have this user's processes traced")
@@ -58,6 +68,7 @@ class Service:
         try:
             asyncio.run(self._serve())
         finally:
+            self._collection.stop()
             self.reader.stop()
 
     async def _serve(self) -> None:
@@ -69,10 +80,9 @@ class Service:
         self.reader.start()
         # A full disk must stop neither thread: writing the log is the business of one of its own.
         threading.Thread(target=self._write_log, name="log", daemon=True).start()
+        self._collection.start()
         await self._server.serve(stop)
 
     def _write_log(self) -> None:
         while True:
-            event = self.reader.events.get()
-            if not isinstance(event, Data):
-                self._log(event)
+            self._log(self.reader.events.get())
