@@ -79,8 +79,8 @@ class Reader:
         """Bind the sockets. Raises UserError when one cannot be had."""
         self.registry = registry
         self.counts = Counts()
-        self.events: queue.SimpleQueue[str] = queue.SimpleQueue()
-        """Lines for the log, for somebody with time."""
+        self.events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        """Lines for the log, for somebody with time; None is the last."""
         self.inbox = Inbox()
         """Measurements, for somebody else with time."""
         self._data_users = frozenset({own_user(), 0})

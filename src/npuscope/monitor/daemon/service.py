@@ -20,6 +20,9 @@ from npuscope.monitor.metrics.collection import Collection
 from npuscope.monitor.metrics.settings import MetricsSettings
 from npuscope.monitor.protocol.rpc import PORT
 
+LOG_SECONDS = 2.0
+"""How long the last lines may take to be written."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -53,6 +56,7 @@ class Service:
             for listener in self._listeners:
                 listener.close()
             raise
+        self._log_writer = threading.Thread(target=self._write_log, name="log", daemon=True)
         self.store = self._collection.store
         self.prometheus = self._collection.prometheus
         desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest)
@@ -70,6 +74,9 @@ class Service:
         finally:
             self._collection.stop()
             self.reader.stop()
+            self.reader.events.put(None)
+            if self._log_writer.is_alive():
+                self._log_writer.join(LOG_SECONDS)
 
     async def _serve(self) -> None:
         stop = asyncio.Event()
@@ -79,10 +86,10 @@ class Service:
         # Only now: whoever has had an answer may count on an orderly end.
         self.reader.start()
         # A full disk must stop neither thread: writing the log is the business of one of its own.
-        threading.Thread(target=self._write_log, name="log", daemon=True).start()
+        self._log_writer.start()
         self._collection.start()
         await self._server.serve(stop)
 
     def _write_log(self) -> None:
-        while True:
-            self._log(self.reader.events.get())
+        while (line := self.reader.events.get()) is not None:
+            self._log(line)
