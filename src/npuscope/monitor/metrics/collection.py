@@ -38,7 +38,7 @@ class Collection:
         sources: list[Source] = [
             Host(settings.nic_prefixes),
             Own(self._counts),
-            Processes(self._subjects, settings.from_environment, lambda seconds: self._sampler.rest(seconds)),
+            Processes(self._subjects, settings.from_environment, self._rest, settings.interval),
         ]
         self._measures = settings.interval > 0
         self._sampler = Sampler(settings.interval, sources, self._emit, note)
@@ -72,6 +72,9 @@ class Collection:
         found = {subject.pid: subject for subject in self._intake.subjects()}
         found |= {subject.pid: subject for subject in self._reader.call(subjects)}
         return list(found.values())
+
+    def _rest(self, seconds: float) -> None:
+        self._sampler.rest(seconds)
 
     def _counts(self) -> Mapping[str, Value]:
         return self._reader.figures() | {

@@ -13,8 +13,10 @@ from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.metrics.attribution import belongings, user_name
 from npuscope.monitor.metrics.record import PROCESS, Record, Value
 
-REST = 3.0
+REST = 9.0
 """How often the time that looking at a process took is then left to others, so that polls are answered meanwhile."""
+LONGEST_REST_SHARE = 0.5
+"""How much of an interval all rests may take together."""
 
 
 @dataclass(frozen=True)
@@ -110,22 +112,25 @@ class Processes:
         registered: Callable[[], Iterable[Subject]],
         from_environment: bool = True,
         rest: Callable[[float], object] = time.sleep,
+        interval: float = 10.0,
     ) -> None:
         self._registered = registered
         self._from_environment = from_environment
         self._rest = rest
+        self._interval = interval
         self._known: dict[int, Known] = {}
 
     def sample(self) -> Iterator[Record]:
         """One record of each process; one that vanishes or that may not be seen has none."""
         wanted = list(self._registered())
+        longest = LONGEST_REST_SHARE * self._interval / max(len(wanted), 1)
         alive = {subject.pid for subject in wanted}
         self._known = {pid: known for pid, known in self._known.items() if pid in alive}
         for subject in wanted:
             begin = time.perf_counter()
             with contextlib.suppress(psutil.Error, OSError):
                 yield self._record(subject)
-            self._rest(REST * (time.perf_counter() - begin))
+            self._rest(min(REST * (time.perf_counter() - begin), longest))
 
     def _record(self, subject: Subject) -> Record:
         process = psutil.Process(subject.pid)
