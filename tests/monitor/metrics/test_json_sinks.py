@@ -48,6 +48,7 @@ def test_a_line_for_each_record(tmp_path: Path) -> None:
         },
     ]
     assert path.read_text().count("\n") == 1
+    assert path.stat().st_mode & 0o007 == 0  # it tells of the processes of all users
 
 
 def test_a_write_that_fails_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import os
 import pwd
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -94,10 +95,12 @@ def test_a_busy_and_an_idle_process(child: Callable[..., subprocess.Popen[str]])
     idle = child()
     looked = source(Subject(idle.pid, 0, "kineto"), Subject(os.getpid(), 0, "kineto"))
     list(looked.sample())
-    for _ in range(100):
-        sum(range(100_000))
+    begin, burnt = time.monotonic(), time.process_time()
+    while time.process_time() - burnt < 0.5:
+        sum(range(10_000))
     percent = [float(record.values["cpu_percent"]) for record in looked.sample()]
-    assert percent[0] < 5 < percent[1]
+    expected = 100 * (time.process_time() - burnt) / (time.monotonic() - begin)
+    assert percent[1] == pytest.approx(expected, rel=0.3) and percent[0] < expected / 5
 
 
 def test_processes_that_vanish_cost_nothing(child: Callable[..., subprocess.Popen[str]]) -> None:

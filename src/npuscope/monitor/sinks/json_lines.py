@@ -51,7 +51,7 @@ class JsonLines:
             raise UserError(f"cannot write the metrics log {path}: {error.strerror}") from None
 
     def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
 
     def write(self, records: Sequence[Record]) -> None:
         """Append a line for each."""
