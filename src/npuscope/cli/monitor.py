@@ -18,9 +18,11 @@ from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
 from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
+from npuscope.monitor.metrics.settings import INTERVAL_SECONDS, MetricsSettings
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCH_SECONDS = 0.0005
+SHORTEST_INTERVAL = 0.1
 
 
 @click.group("monitor")
@@ -41,6 +43,23 @@ def command() -> None:
 @click.option("--ipc", "kinds", multiple=True, type=click.Choice(KINDS), help="IPC sockets, repeatable. Default: all.")
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
 @click.option("--certs-dir", default=NO_CERTS, help="Folder with server.crt, server.key, ca.crt: TLS only.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 86400),
+    default=INTERVAL_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the host and the registered processes are measured; 0: never.",
+)
+@click.option(
+    "--metrics-log", type=click.Path(dir_okay=False, path_type=Path), help="Append measurements here, as JSON lines."
+)
+@click.option(
+    "--tensorboard",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Write what the vendor's plug-in reports here, for TensorBoard.",
+)
 def daemon(
     port: int,
     hosts: tuple[str, ...],
@@ -48,6 +67,9 @@ def daemon(
     kinds: tuple[str, ...],
     log_file: Path | None,
     certs_dir: str,
+    interval: float,
+    metrics_log: Path | None,
+    tensorboard: Path | None,
 ) -> None:
     """Run the daemon.
 
@@ -57,7 +79,10 @@ def daemon(
     roots = tuple(str(require_writable(folder)) for folder in folders)
     certificates = daemon_certificates(certs_dir)
     hosts = hosts or (EVERYWHERE if certificates else LOOPBACK)
-    settings = Settings(port, hosts, kinds or KINDS, roots, certificates)
+    if 0 < interval < SHORTEST_INTERVAL:
+        raise UserError(f"--interval is 0 or at least {SHORTEST_INTERVAL:g} seconds")
+    metrics = MetricsSettings(interval, metrics_log, tensorboard=tensorboard)
+    settings = Settings(port, hosts, kinds or KINDS, roots, certificates, metrics=metrics)
     run(settings, log_file)
 
 

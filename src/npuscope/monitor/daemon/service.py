@@ -1,4 +1,4 @@
-"""The daemon as a whole: IPC reader, RPC listener and log."""
+"""The daemon as a whole: IPC reader, RPC listener, metrics and log."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from npuscope.monitor.certificates.daemon_side import CertificateFolder, DaemonC
 from npuscope.monitor.daemon.addresses import KINDS, addresses
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
-from npuscope.monitor.daemon.reader import MOST_EVENTS, Reader
+from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
-from npuscope.monitor.protocol.fabric import Data
+from npuscope.monitor.metrics.collection import Collection
+from npuscope.monitor.metrics.settings import MetricsSettings
 from npuscope.monitor.protocol.rpc import PORT
+
+LOG_SECONDS = 2.0
+"""How long the last lines may take to be written."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Settings:
     trace_folders: tuple[str, ...] = ()
     certificates: CertificateFolder | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 
 class Service:
@@ -45,12 +50,20 @@ class Service:
         try:
             places = addresses(settings.ipc, settings.environment)
             self.reader = Reader(places, Registry(socket.gethostname()))
+            try:
+                self._collection = Collection(settings.metrics, self.reader, self.reader.note)
+            except BaseException:
+                self.reader.stop()
+                raise
         except BaseException:
             for listener in self._listeners:
                 listener.close()
             raise
-        desk = Desk(self.reader.call, Folders(settings.trace_folders))
-        self._server = RpcServer(desk, self._listeners, certificates, self._note)
+        self._log_writer = threading.Thread(target=self._write_log, name="log", daemon=True)
+        self.store = self._collection.store
+        self.prometheus = self._collection.prometheus
+        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest)
+        self._server = RpcServer(desk, self._listeners, certificates, self.reader.note)
         for host in settings.hosts:
             if not certificates and not is_loopback(host):
                 log(f"warning: {host} is open to other hosts, which can have this user's processes traced")
@@ -63,7 +76,11 @@ class Service:
         try:
             asyncio.run(self._serve())
         finally:
+            self._collection.stop()
             self.reader.stop()
+            self.reader.events.put(None)
+            if self._log_writer.is_alive():
+                self._log_writer.join(LOG_SECONDS)
 
     async def _serve(self) -> None:
         stop = asyncio.Event()
@@ -73,15 +90,10 @@ class Service:
         # Only now: whoever has had an answer may count on an orderly end.
         self.reader.start()
         # A full disk must stop neither thread: writing the log is the business of one of its own.
-        threading.Thread(target=self._write_log, name="log", daemon=True).start()
+        self._log_writer.start()
+        self._collection.start()
         await self._server.serve(stop)
 
-    def _note(self, line: str) -> None:
-        if self.reader.events.qsize() < MOST_EVENTS:
-            self.reader.events.put(line)
-
     def _write_log(self) -> None:
-        while True:
-            event = self.reader.events.get()
-            if not isinstance(event, Data):
-                self._log(event)
+        while (line := self.reader.events.get()) is not None:
+            self._log(line)
