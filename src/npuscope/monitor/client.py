@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 from npuscope.errors import UserError
 from npuscope.monitor.protocol import rpc
@@ -12,8 +13,11 @@ EXIT_NO_SERVER = 101
 SECONDS = 10.0
 
 
-def ask(host: str, port: int, request: str, seconds: float = SECONDS) -> str:
-    """The daemon's reply. Raises UserError, in one line, when there is no daemon or it does not answer."""
+def ask(host: str, port: int, request: str | Callable[[], str], seconds: float = SECONDS) -> str:
+    """The daemon's reply to a request, which may be made when the connection is there already.
+
+    Raises UserError, in one line, when there is no daemon or it does not answer.
+    """
     try:
         connection = socket.create_connection((host, port), timeout=seconds)
     except OSError as error:
@@ -24,7 +28,7 @@ def ask(host: str, port: int, request: str, seconds: float = SECONDS) -> str:
         ) from None
     try:
         with connection:
-            connection.sendall(rpc.frame(request))
+            connection.sendall(rpc.frame(request if isinstance(request, str) else request()))
             size = rpc.length(_exactly(connection, rpc.LENGTH.size), rpc.LARGEST_REPLY)
             return _exactly(connection, size).decode()
     except (OSError, ValueError) as error:
