@@ -24,7 +24,7 @@ class Verdict:
 
 
 class Errand:
-    """A command's request and how its replies are read. The base asks, and shows the reply as the stock command does."""
+    """A command's request and how its replies are read. The base shows the reply as the stock command does."""
 
     def prepare(self, voice: Voice) -> None:
         """What is said and judged before there is a connection."""
