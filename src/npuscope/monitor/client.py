@@ -13,6 +13,10 @@ EXIT_NO_SERVER = 101
 SECONDS = 10.0
 
 
+class NoReply(UserError):
+    """There is a daemon, and it does not answer this."""
+
+
 def ask(host: str, port: int, request: str | Callable[[], str], seconds: float = SECONDS) -> str:
     """The daemon's reply to a request, which may be made when the connection is there already.
 
@@ -32,7 +36,7 @@ def ask(host: str, port: int, request: str | Callable[[], str], seconds: float =
             size = rpc.length(_exactly(connection, rpc.LENGTH.size), rpc.LARGEST_REPLY)
             return _exactly(connection, size).decode()
     except (OSError, ValueError) as error:
-        raise UserError(
+        raise NoReply(
             f"the daemon at {host}:{port} gave no proper reply: {error or type(error).__name__}",
             exit_code=EXIT_NO_SERVER,
         ) from None

@@ -114,8 +114,9 @@ async def _ask(question: Question, seconds: float, certificates: ssl.SSLContext 
 
 def _reason(fault: OSError) -> str:
     # asyncio's own message repeats the address.
-    named = fault.errno is not None and fault.errno > 0 and not isinstance(fault, socket.gaierror)
-    return os.strerror(fault.errno) if named else fault.strerror or str(fault)
+    if fault.errno is not None and fault.errno > 0 and not isinstance(fault, socket.gaierror):
+        return os.strerror(fault.errno)
+    return fault.strerror or str(fault)
 
 
 async def _exchange(question: Question, certificates: ssl.SSLContext | None) -> str:

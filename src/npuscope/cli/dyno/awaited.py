@@ -19,6 +19,7 @@ DOING = {
     "tracing": "is being traced",
     "idle": "has finished, the file is being written",
     "busy": "its profiler is in use",
+    "gone": "is no longer registered",
 }
 NOT_YET = "asked"
 

@@ -12,6 +12,7 @@ from npuscope.cli.dyno.host_table import show_hosts
 from npuscope.cli.dyno.server import Call
 from npuscope.cli.dyno.voice import Voice
 from npuscope.errors import UserError
+from npuscope.monitor.client import NoReply
 from npuscope.monitor.fanout import Answer, Endpoint, Question, ask_all
 
 
@@ -53,7 +54,10 @@ def _at_one(errand: Errand, call: Call, waiter: Waiter | None, voice: Voice) -> 
         errand.check(voice)
         return errand.request(None)
 
-    answer = server.ask(request)
+    try:
+        answer = server.ask(request)
+    except NoReply as error:
+        raise UserError(errand.unanswered(str(error)), exit_code=error.exit_code) from None
     reply = read(answer, server.endpoint)
     result = Result(server.endpoint, _judged(errand, reply), reply)
     if failure(reply) is None:

@@ -48,6 +48,10 @@ class Errand:
         """What a person is told when the daemon could not make sense of the request."""
         return f"the daemon refused: {words}"
 
+    def unanswered(self, words: str) -> str:
+        """What a person is told when the daemon does not answer this request."""
+        return words
+
     def document(self, reply: Reply) -> dict[str, Any]:
         """What a program is told of a reply."""
         return dict(reply)

@@ -130,6 +130,4 @@ def _stock_reason(reply: Reply) -> str | None:
         return None  # a stock daemon knows no more
     if status is None:
         return "the reply does not say which processes matched"
-    return (
-        f"the daemon calls the command {status}: the plug-in is not registered, or its trace or monitor is in the way"
-    )
+    return f"the daemon calls the command {status}: no plug-in is registered, or its trace or monitor is in the way"

@@ -43,6 +43,10 @@ class Metrics(Errand):
         """An older daemon does not know the question."""
         return f"{NONE}: {words}"
 
+    def unanswered(self, words: str) -> str:
+        """A stock daemon closes the connection at a question that it does not know."""
+        return f"{NONE}: {words}"
+
 
 def _records(reply: Reply) -> list[Mapping[str, Any]] | None:
     found = reply.get("records")

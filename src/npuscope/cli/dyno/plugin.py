@@ -40,5 +40,5 @@ def warn_of_stock(reply: Reply, voice: Voice) -> None:
     """Say so when the daemon takes the request for one to stock PyTorch."""
     if "commandStatus" not in reply and "status" not in reply:
         voice.note(
-            "warning: this is a stock dynolog, which serves no NPU plug-in; npuscope's daemon or msMonitor's does"
+            "warning: this is a stock dynolog, which serves no NPU plug-in; msMonitor's daemon and npuscope's do"
         )
