@@ -14,7 +14,7 @@ from npuscope.cli.dyno.npu_monitor import npu_monitor
 from npuscope.cli.dyno.nputrace import nputrace
 from npuscope.cli.dyno.server import Server
 from npuscope.cli.dyno.simple import dcgm_pause, dcgm_resume, status, version
-from npuscope.cli.dyno.usage import Group, Usage, worded
+from npuscope.cli.dyno.usage import Group, Usage
 from npuscope.cli.output import complain, discard
 from npuscope.errors import EXIT_USAGE, UserError
 from npuscope.monitor.protocol import rpc
@@ -75,7 +75,7 @@ def _run() -> int:
         complain(error.format_message())
         return EXIT_USAGE
     except click.ClickException as error:
-        complain(f"error: {worded(error)}")
+        complain(f"error: {error.format_message()}")
         return EXIT_USAGE
     except UserError as error:
         complain(f"dyno: {error}")

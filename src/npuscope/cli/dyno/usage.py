@@ -12,8 +12,29 @@ class Usage(click.UsageError):
     """A mistake on the command line; the message is complete."""
 
 
-class Command(click.Command):
-    """A command whose usage errors are worded the stock way."""
+class Worded(click.Command):
+    """A command that words what its parser refuses the stock way."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise Usage(f"unexpected argument '{error.option_name}' found{_hint(error, ctx)}") from None
+        except click.BadOptionUsage as error:
+            raise Usage(self._misused(error)) from None
+
+    def _misused(self, error: click.BadOptionUsage) -> str:
+        option = next((one for one in self.params if error.option_name in one.opts), None)
+        if not isinstance(option, click.Option):
+            return error.format_message()
+        if option.is_flag:
+            return f"unexpected value for '{error.option_name}' found; no more were expected"
+        return f"a value is required for '{spelled(option)}' but none was supplied"
+
+
+class Command(Worded):
+    """A sub-command."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -36,7 +57,7 @@ class Command(click.Command):
                 raise Usage(f"a value is required for '{spelled(option)}' but none was supplied")
 
 
-class Group(click.Group):
+class Group(Worded, click.Group):
     """The root command; it names an unknown sub-command as the stock one does."""
 
     command_class = Command
@@ -71,21 +92,8 @@ def require(context: click.Context, *names: str) -> None:
         raise Usage("\n  ".join(["the following required arguments were not provided:", *missing]))
 
 
-def worded(error: click.ClickException) -> str:
-    """The text of any usage error."""
-    if isinstance(error, click.NoSuchOption):
-        return f"unexpected argument '{error.option_name}' found{_hint(error)}"
-    if isinstance(error, click.BadOptionUsage) and error.ctx:
-        option = next((one for one in error.ctx.command.params if error.option_name in one.opts), None)
-        if isinstance(option, click.Option):
-            if option.is_flag:
-                return f"a value was given to '{error.option_name}', which takes none"
-            return f"a value is required for '{spelled(option)}' but none was supplied"
-    return error.format_message()
-
-
-def _hint(error: click.NoSuchOption) -> str:
-    root = error.ctx.find_root() if error.ctx else None
-    if root and error.ctx is not root and any(error.option_name in one.opts for one in root.command.params):
+def _hint(error: click.NoSuchOption, context: click.Context) -> str:
+    root = context.find_root()
+    if context is not root and any(error.option_name in one.opts for one in root.command.params):
         return "; it goes before the sub-command"
     return f"; a similar argument exists: '{error.possibilities[0]}'" if error.possibilities else ""

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from npuscope.monitor.daemon.identity import PROC, command
 from npuscope.monitor.daemon.registry import Order, Outcome
@@ -26,11 +27,8 @@ def explained(outcome: Outcome, order: Order) -> Outcome:
     """The outcome, its reason completed by what /proc tells."""
     if outcome.matches:
         return _only_launchers(outcome)
-    if order.everyone:
-        missing = list(_switched_on(order))
-    else:
-        missing = [pid for pid in order.pids if pid > 0][:MOST_NAMED]
-    notes = [why_absent(pid, order) for pid in missing]
+    missing = _switched_on(order) if order.everyone else (pid for pid in order.pids if pid > 0)
+    notes = [why_absent(pid, order) for pid in islice(missing, MOST_NAMED)]
     return replace(outcome, reason="; ".join(note for note in (outcome.reason, *notes) if note))
 
 
@@ -78,12 +76,10 @@ def _elsewhere(pid: int, kind: str) -> bool:
 
 
 def _switched_on(order: Order) -> Iterator[int]:
-    """A few processes of the requester that were started to be traced."""
-    found = 0
+    """Processes of the requester that were started to be traced, the youngest first."""
     pids = sorted((int(name) for name in os.listdir(PROC) if name.isdigit()), reverse=True)
     for pid in pids[:MOST_LOOKED_AT]:
-        if found < MOST_NAMED and pid != os.getpid() and _is_switched_on(pid, order):
-            found += 1
+        if pid != os.getpid() and _is_switched_on(pid, order):
             yield pid
 
 

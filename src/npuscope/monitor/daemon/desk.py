@@ -80,8 +80,8 @@ class Desk:
         everybody = requester == ROOT and uid is not None
         ends = expected_end(pairs, now) if dialect is Dialect.KINETO else None
         order = Order(config, job, tuple(pids), limit, None if everybody else requester, dialect, ends)
-        if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: conflict(registry, config))):
-            return _told(Outcome((), held[1]), pairs) | {"commandStatus": held[0]}
+        if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: obstacle(registry, order))):
+            return _told(explained(Outcome((), held[1]), order), pairs) | {"commandStatus": held[0]}
         outcome = self._registrar(lambda registry: registry.trigger(order, now))
         return _told(explained(outcome, order), pairs)
 
@@ -132,6 +132,14 @@ def conflict(registry: Registry, config: str) -> tuple[str, str] | None:
     if other == 0 or (other == 2 and names[1] == "trace"):
         return None
     return "unknown", f"the plug-in has not said yet where its {names[1]} stands"
+
+
+def obstacle(registry: Registry, order: Order) -> tuple[str, str] | None:
+    """The conflict in the way of an order; where no plug-in is registered at all, that is the reason."""
+    held = conflict(registry, order.config)
+    if held and not any(process.sender.dialect is order.dialect for process in registry.processes.values()):
+        return held[0], registry.why_nothing(order)
+    return held
 
 
 def _told(outcome: Outcome, pairs: dict[str, str], *, refused: bool = False) -> dict[str, Any]:
