@@ -22,7 +22,12 @@ from npuscope.monitor.protocol import rpc
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    invoke_without_command=True,  # so that its absence can be worded here
+)
 @click.option("--hostname", type=values.TEXT, default="localhost", show_default=True, help="Host of the daemon.")
 @click.option("--port", type=values.PORT, default=rpc.PORT, show_default=True, help="Port of the daemon.")
 @click.version_option(__version__, "--version", "-V", prog_name="dyno", message="%(prog)s %(version)s")
@@ -33,6 +38,8 @@ def cli(context: click.Context, hostname: str, port: int) -> None:
     Exit codes: 0 done; 1 refused, or nothing traced although that was demanded, or one of several hosts failed;
     2 usage error; 101 no daemon.
     """
+    if context.invoked_subcommand is None:
+        raise Usage("'dyno' requires a subcommand but one was not provided")
     context.obj = Server(hostname, port)
 
 
