@@ -161,4 +161,4 @@ def test_what_needs_no_daemon(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_the_kinds_are_those_published() -> None:
-    assert KINDS == tuple(ALL_KINDS.strip("{}").replace('"', "").split(", "))
+    assert tuple(ALL_KINDS.strip("{}").replace('"', "").split(", ")) == KINDS

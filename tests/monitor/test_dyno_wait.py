@@ -16,6 +16,10 @@ import pytest
 from small_daemons import SmallDaemon
 
 from npuscope.cli.dyno import main
+from npuscope.cli.dyno.carry_out import Result
+from npuscope.cli.dyno.errand import Verdict
+from npuscope.cli.dyno.step_wait import Node
+from npuscope.monitor.fanout import Endpoint
 from npuscope.monitor.liveness import running
 from npuscope.monitor.trace_file import State, count, look
 
@@ -88,6 +92,12 @@ class Scene:
         processes = [] if self.state is None else [{"pid": self.pid, "state": self.state}]
         return json.dumps({"status": 1, "processes": processes})
 
+    def let_it_look(self) -> None:
+        """Return when everything has been looked at, and shown, at least once."""
+        before = self.asked
+        while self.asked < before + 2:
+            time.sleep(0.02)
+
     def wait(self, seconds: str, act: Callable[[], None] = lambda: None, *words: str) -> tuple[int, str, str]:
         """Run `dyno gputrace --wait`, and act when the first status has been asked for."""
 
@@ -124,12 +134,11 @@ def test_a_trace_is_followed_to_its_end(scene: Scene) -> None:
 
     def act() -> None:
         for state in ("delivered", "tracing"):
-            scene.state, before = state, scene.asked
-            while scene.asked < before + 2:
-                time.sleep(0.02)
+            scene.state = state
+            scene.let_it_look()
         scene.state = "idle"
         part.write_text("{")
-        time.sleep(1)
+        scene.let_it_look()
         part.write_text(trace(OPERATOR, MARK))
         part.rename(scene.file)
 
@@ -158,7 +167,9 @@ def test_a_file_of_an_earlier_request_does_not_count(scene: Scene) -> None:
     scene.file.write_text(trace(OPERATOR))
     os.utime(scene.file, (1, 1))
     code, _, err = scene.wait("1")
-    assert code == 1 and err.splitlines()[-1].startswith(f"dyno: process {scene.pid} rank 3: no trace after 1 s (waits for its poll)")
+    assert code == 1 and err.splitlines()[-1].startswith(
+        f"dyno: process {scene.pid} rank 3: no trace after 1 s (waits for its poll)"
+    )
 
 
 def test_nothing_ran_while_it_was_traced(scene: Scene) -> None:
@@ -213,7 +224,9 @@ def test_several_hosts_are_waited_for_together(scene: Scene) -> None:
         scene.file.write_text(trace(OPERATOR))
 
     thread = threading.Timer(1.0, act)
-    with SmallDaemon({"setKinetOnDemandRequest": '{"processesMatched":[],"activityProfilersTriggered":[]}'}).serving() as other:
+    with SmallDaemon(
+        {"setKinetOnDemandRequest": '{"processesMatched":[],"activityProfilersTriggered":[]}'}
+    ).serving() as other:
         scene.asked = 1
         with scene.daemon.serving():
             hosts = f"127.0.0.1:{scene.daemon.port},127.0.0.1:{other.port}"
@@ -227,6 +240,15 @@ def test_several_hosts_are_waited_for_together(scene: Scene) -> None:
     assert end.value.code == 1  # at one of them nobody matched, and traces were demanded
     assert [row["done"] for row in rows] == [True, False]
     assert rows[0]["files"][0]["path"] == str(scene.file) and rows[1]["files"] == []
+
+
+def test_a_trace_of_the_plugin_that_is_over_between_two_questions(tmp_path: Path) -> None:
+    node, began = Node(Result(Endpoint("a", 1), Verdict(True, "")), str(tmp_path)), time.time()
+    assert node.hear({"nputrace": "Idle"}, began) == "waits for the plug-in to take the request" and not node.done
+    (folder := tmp_path / "h_5_1_ascend_pt").mkdir()
+    assert node.hear({"nputrace": "Idle"}, began) is None and not node.done
+    (folder / "profiler_metadata.json").touch()
+    assert node.hear({"nputrace": "Idle"}, began) == "has stopped tracing" and node.done
 
 
 class Plugin:
@@ -256,8 +278,19 @@ def test_steps_of_the_plugin(
     old.mkdir()
     os.utime(old, (1, 1))
     if ends:
-        threading.Timer(0.5, (tmp_path / "host_5_2_ascend_pt").mkdir).start()
-    words = ["nputrace", "--iterations", "2", "--start-step", "5", "--log-file", str(tmp_path), "--wait", seconds, "--json"]
+        (tmp_path / "host_5_2_ascend_pt").mkdir()
+    words = [
+        "nputrace",
+        "--iterations",
+        "2",
+        "--start-step",
+        "5",
+        "--log-file",
+        str(tmp_path),
+        "--wait",
+        seconds,
+        "--json",
+    ]
     with plugin.daemon.serving():
         monkeypatch.setattr(sys, "argv", ["dyno", "--hostname", "127.0.0.1", "--port", str(plugin.daemon.port), *words])
         with pytest.raises(SystemExit) as end:

@@ -20,7 +20,7 @@ from npuscope.monitor.trace_file import CLOCK_SECONDS
 
 ASK_SECONDS = 0.5
 PATIENCE_SECONDS = 3.0
-ENDING = "_ascend_pt"
+ENDING, METADATA = "_ascend_pt", "profiler_metadata.json"
 ACTIVE = ("Ready", "Running")
 
 
@@ -42,7 +42,7 @@ class Node:
             "Running": f"traces up to step {reply.get('stop_step')}, now at {reply.get('current_step')}",
         }.get(state, "waits for the plug-in to take the request")
         self.started = self.started or state in ACTIVE
-        if state == "Idle" and (self.started or outputs(self.folder, began)):
+        if state == "Idle" and (self.started or any(map(finished, outputs(self.folder, began)))):
             self.done, words = True, "has stopped tracing"
         if words == self.doing:
             return None
@@ -102,6 +102,11 @@ def outputs(folder: str, began: float) -> list[str]:
     except OSError:
         return []
     return sorted(found)
+
+
+def finished(folder: str) -> bool:
+    """Whether a trace's folder has what is written into it last. A short trace may be over between two questions."""
+    return os.path.exists(os.path.join(folder, METADATA))
 
 
 def _document(path: str) -> dict[str, Any]:
