@@ -142,6 +142,14 @@ def test_nobody_matched(dyno) -> None:
     assert (ran.lines[-1], ran.err) == (NOBODY, "dyno: no process has job id 7; registered: 0\n")
 
 
+def test_busy_processes_are_a_match(dyno) -> None:
+    busy = STOCK | {"activityProfilersTriggered": [], "activityProfilersBusy": 2}
+    words = ("gputrace", "--log-file", "/tmp/x.json")
+    assert dyno(compact(busy), *words, "--fail-on-no-process").code == 0
+    ran = dyno(compact(busy), *words, "--wait", "5")
+    assert (ran.code, ran.err) == (1, "dyno: none of them is free\n")
+
+
 def test_who_is_traced_and_who_is_not(dyno) -> None:
     processes = [
         {"pid": 11, "outcome": "triggered", "command": "python a.py", "rank": 0},

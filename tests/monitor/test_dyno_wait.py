@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from npuscope.cli.dyno import main
 from npuscope.cli.dyno.carry_out import Result
 from npuscope.cli.dyno.errand import Verdict
 from npuscope.cli.dyno.step_wait import Node
+from npuscope.cli.dyno.wait import is_here
 from npuscope.monitor.fanout import Endpoint
 from npuscope.monitor.liveness import running
 from npuscope.monitor.trace_file import State, count, look
@@ -65,6 +67,11 @@ def test_a_process_that_nobody_has_waited_for_has_ended() -> None:
     assert not running(child.pid)
     child.wait(10)
     assert not running(child.pid)
+
+
+def test_which_hosts_are_here() -> None:
+    assert all(map(is_here, ["localhost", "127.0.0.1", "127.1.2.3", "::1", socket.gethostname()]))
+    assert not any(map(is_here, ["node.example", "192.0.2.1", "2001:db8::1"]))
 
 
 class Scene:

@@ -82,6 +82,9 @@ def _at_hosts(errand: Errand, call: Call, waiter: Waiter | None, voice: Voice) -
     questions = [Question(endpoint, errand.request(endpoint.host)) for endpoint in call.hosts]
     answers = ask_all(questions, call.limits, call.server.certificates)
     results = [_result(errand, answer) for answer in answers]
+    failed = sum(not result.verdict.done for result in results)
+    if waiter and failed:
+        voice.note(f"{failed} of {len(results)} hosts failed or trace nothing; waiting for the others")
     came = waiter.wait(results, call, voice) if waiter else True
     if call.as_json:
         _print([_document(errand, result) for result in results])

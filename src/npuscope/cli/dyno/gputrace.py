@@ -27,7 +27,10 @@ class GpuTrace(Errand):
 
     trace: config.Trace
     asked: Asked
-    demanded: bool
+    match: bool
+    """Whether no match is a failure."""
+    traced: bool
+    """Whether a match without a trace is one, too."""
 
     def prepare(self, voice: Voice) -> None:
         """Refuse what the process would refuse without a word, or abort at."""
@@ -57,7 +60,7 @@ class GpuTrace(Errand):
 
     def verdict(self, reply: Reply) -> Verdict:
         """Nothing traced is a failure only where it was demanded."""
-        return judge(reply, demanded=self.demanded)
+        return judge(reply, match=self.match, trace=self.traced)
 
     def _text(self, host: str | None) -> str:
         return config.build(replace(self.trace, log_file=host_name(self.trace.log_file, host)))
@@ -77,7 +80,7 @@ class GpuTrace(Errand):
 @click.option("--with-stacks", is_flag=True)
 @click.option("--with-flops", is_flag=True)
 @click.option("--with-modules", is_flag=True)
-@click.option("--fail-on-no-process", is_flag=True, help="Exit 1 when no process is traced.")
+@click.option("--fail-on-no-process", is_flag=True, help="Exit 1 when no process matched.")
 @start_delay
 @wait_option
 @call_options
@@ -105,6 +108,6 @@ def gputrace(
     require(context, "log_file")
     start = common_start(start_time_delay, profile_start_time, by_steps=iterations > 0)
     trace = config.Trace(log_file, duration_ms, iterations, start, profile_start_iteration_roundup, **options)
-    errand = GpuTrace(trace, Asked(job_id, pids, process_limit), fail_on_no_process or wait is not None)
+    errand = GpuTrace(trace, Asked(job_id, pids, process_limit), fail_on_no_process, wait is not None)
     waiter = FileWaiter(wait, trace) if wait is not None else None
     return carry_out(errand, call, waiter)

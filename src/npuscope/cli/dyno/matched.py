@@ -111,17 +111,17 @@ def _show(processes: Sequence[Matched]) -> None:
         print(f"  process {one.pid}{rank} {one.what}" + (f": {one.command}" if one.command else ""))
 
 
-def judge(reply: Reply, *, demanded: bool, verb: str = "traced") -> Verdict:
-    """What a reply to a request to trace amounts to; `demanded` when it fails unless something is traced."""
+def judge(reply: Reply, *, match: bool, trace: bool, verb: str = "traced") -> Verdict:
+    """What a reply to a request to trace amounts to, where a match, or even a trace, is demanded."""
     reason = reply.get("reason")
     if reply.get("refused"):
         return Verdict(False, "refused", reason or "the daemon gives no reason")
     processes = matched(reply)
     if not processes:
-        return Verdict(not demanded, "no process matched", reason or _stock_reason(reply))
+        return Verdict(not (match or trace), "no process matched", reason or _stock_reason(reply))
     traced = sum(one.outcome == "triggered" for one in processes)
     summary = f"{len(processes)} matched, {traced} {verb}"
-    return Verdict(bool(traced) or not demanded, summary, reason or (None if traced else "none of them is free"))
+    return Verdict(bool(traced) or not trace, summary, reason or (None if traced else "none of them is free"))
 
 
 def _stock_reason(reply: Reply) -> str | None:

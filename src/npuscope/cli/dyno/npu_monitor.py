@@ -54,7 +54,7 @@ class NpuMonitorErrand(PluginErrand):
 
     def verdict(self, reply: Reply) -> Verdict:
         """A request that reaches no process has failed."""
-        return judge(reply, demanded=True, verb="told")
+        return judge(reply, match=True, trace=True, verb="told")
 
     def _text(self, host: str | None) -> str:
         try:

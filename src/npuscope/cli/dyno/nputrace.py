@@ -64,7 +64,7 @@ class NpuTraceErrand(PluginErrand):
 
     def verdict(self, reply: Reply) -> Verdict:
         """A request that reaches no process has failed."""
-        return judge(reply, demanded=True)
+        return judge(reply, match=True, trace=True)
 
     def _text(self, host: str | None) -> str:
         ranks = None if self.trace.rank_list is None else values.ranks(self.trace.rank_list)

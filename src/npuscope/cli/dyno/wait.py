@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import psutil
 
 from npuscope.cli.dyno.awaited import Awaited
 from npuscope.cli.dyno.carry_out import Result, Waiter
@@ -115,7 +118,13 @@ def _states(answer: Answer) -> States | None:
 
 
 def is_here(host: str) -> bool:
-    """Whether a host's name means this one."""
-    if host == "localhost" or host == "::1" or host.startswith("127."):
-        return True
-    return host in (socket.gethostname(), socket.getfqdn())
+    """Whether a host's name or address means this one."""
+    return host in ("localhost", "::1") or host.startswith("127.") or host in _own_names()
+
+
+@functools.cache
+def _own_names() -> frozenset[str]:
+    # No name server is asked: it may be slow, and there may be thousands of hosts.
+    name = socket.gethostname()
+    addresses = (address.address for of_one in psutil.net_if_addrs().values() for address in of_one)
+    return frozenset([name, name.partition(".")[0], *addresses])
