@@ -203,6 +203,15 @@ def test_replies_without_sense_are_one_line(dyno, reply: Reply, words: list[str]
     assert "error" in document or document == {"status": "failed"}
 
 
+@pytest.mark.parametrize("host", ["a" * 70, "\udcff", "b..c"])
+def test_what_is_no_host(host: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["dyno", "--hostname", host, "status"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    assert end.value.code == 101 and "this is not a host's name" in said.err and len(said.err.splitlines()) == 1
+
+
 def test_no_daemon_in_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["dyno", "--hostname", "127.0.0.1", "--port", "1", "status", "--json"])
     with pytest.raises(SystemExit) as end:
@@ -341,6 +350,13 @@ def test_unusual_characters_are_warned_of_and_sent_as_they_are(dyno, place: Path
     assert f"WARNING: The path contains invalid character: {shown}" in ran.out.split("\n")
     assert ran.code == 0
     assert json.loads(ran.requests[0])["config"].split("\n")[0] == f"ACTIVITIES_LOG_FILE={path}"
+
+
+def test_names_that_are_not_text(dyno) -> None:
+    for words in (("gputrace", "--log-file", "/tmp/\udcff.json"), (*NPUTRACE, "--log-file", "/tmp/\udcff")):
+        ran = dyno(compact(EFFECTIVE), *words)
+        assert ran.code == 1 and ran.err == f"dyno: the value of ACTIVITIES_LOG_FILE is not UTF-8: {words[-1]!r}\n"
+        assert not any(ran.requests)
 
 
 @pytest.mark.parametrize("character", ["\n", "\r", "=", "#"])

@@ -24,8 +24,8 @@ def ask(host: str, port: int, request: str | Callable[[], str], seconds: float =
     """
     try:
         connection = socket.create_connection((host, port), timeout=seconds)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, UnicodeError) as error:
+        reason = "this is not a host's name" if isinstance(error, UnicodeError) else error.strerror or str(error)
         raise UserError(
             f"Couldn't connect to the server at {host}:{port}: {reason} (start one: npuscope monitor daemon)",
             exit_code=EXIT_NO_SERVER,

@@ -42,7 +42,7 @@ def carry_out(errand: Errand, call: Call, waiter: Waiter | None = None) -> int:
         return _at_hosts(errand, call, waiter, voice) if call.hosts else _at_one(errand, call, waiter, voice)
     except UserError as error:
         if call.as_json:
-            print(json.dumps({"error": str(error)}, ensure_ascii=False))
+            _print({"error": str(error)})
         raise
 
 

@@ -64,6 +64,8 @@ def show_help(context: click.Context, subcommand: str | None) -> None:
 
 def main() -> None:
     """Entry point: errors that a person can mend are a line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # what cannot be written is spelled
     try:
         code = _run()
         sys.stdout.flush()

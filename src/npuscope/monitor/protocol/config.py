@@ -85,6 +85,8 @@ def _value(key: str, value: object) -> str:
     for character, name in FORBIDDEN.items():
         if character in word:
             raise BadConfig(f"the value of {key} may not hold {name}: {word!r}")
+    if any("\ud800" <= character <= "\udfff" for character in word):
+        raise BadConfig(f"the value of {key} is not UTF-8: {word!r}")
     return word
 
 
