@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from npuscope import __version__
+from npuscope.monitor.daemon.absence import explained
 from npuscope.monitor.daemon.folders import Folders, Refused
 from npuscope.monitor.daemon.identity import command, own_user, rank
 from npuscope.monitor.daemon.registry import Match, Order, Outcome, Process, Registry
@@ -18,6 +19,7 @@ from npuscope.monitor.protocol.fabric import Channel, Dialect
 T = TypeVar("T")
 ROOT = 0
 MONITOR_KEY = "NPU_MONITOR_START"
+PLUGIN_KEYS = ("PROFILE_START_STEP", "PROFILE_ACTIVITIES", "PROFILE_PROFILER_LEVEL", "PROFILE_IS_RANK")
 WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
 DEFAULT_LIMIT = 1000
 LARGEST_LIST = 4096
@@ -83,13 +85,14 @@ class Desk:
         everybody = requester == ROOT and uid is not None
         ends = expected_end(pairs, now) if dialect is Dialect.KINETO else None
         order = Order(config, job, tuple(pids), limit, None if everybody else requester, dialect, ends)
-        if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: conflict(registry, config))):
-            return _told(Outcome((), held[1]), pairs) | {"commandStatus": held[0]}
-        return _told(self._registrar(lambda registry: registry.trigger(order, now)), pairs)
+        if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: obstacle(registry, order))):
+            return _told(explained(Outcome((), held[1]), order), pairs) | {"commandStatus": held[0]}
+        outcome = self._registrar(lambda registry: registry.trigger(order, now))
+        return _told(explained(outcome, order), pairs)
 
     def _understood(self, config: str, uid: int, now: float) -> tuple[dict[str, str], Dialect]:
         require_plain(config)
-        if config.startswith(MONITOR_KEY) or "PROFILE_START_STEP=" in config:
+        if for_plugin(config):
             pairs = dict(line.split("=") for line in config.split("\n") if line.count("=") == 1)
             folder = pairs.get("NPU_MONITOR_LOG_FILE") or pairs.get("ACTIVITIES_LOG_FILE")
             if folder:
@@ -99,6 +102,12 @@ class Desk:
         validate(pairs, now)
         self._folders.check(pairs.get("ACTIVITIES_LOG_FILE", ""), uid)
         return pairs, Dialect.KINETO
+
+
+def for_plugin(config: str) -> bool:
+    """Whether a text is meant for the vendor's plug-in: stock PyTorch knows none of these keys."""
+    keys = {line.partition("=")[0].strip() for line in config.split("\n")}
+    return config.startswith(MONITOR_KEY) or not keys.isdisjoint(PLUGIN_KEYS)
 
 
 def failed(reason: str) -> str:
@@ -130,6 +139,14 @@ def conflict(registry: Registry, config: str) -> tuple[str, str] | None:
     return "unknown", f"the plug-in has not said yet where its {names[1]} stands"
 
 
+def obstacle(registry: Registry, order: Order) -> tuple[str, str] | None:
+    """The conflict in the way of an order; where no plug-in is registered at all, that is the reason."""
+    held = conflict(registry, order.config)
+    if held and not any(process.sender.dialect is order.dialect for process in registry.processes.values()):
+        return held[0], registry.why_nothing(order)
+    return held
+
+
 def _told(outcome: Outcome, pairs: dict[str, str], *, refused: bool = False) -> dict[str, Any]:
     reply: dict[str, Any] = {
         "activityProfilersBusy": len(outcome.pids("busy")),
@@ -151,6 +168,12 @@ def _shown(match: Match, log_file: str) -> dict[str, Any]:
     shown: dict[str, Any] = {"pid": match.pid, "outcome": match.outcome, "command": command(match.sender_pid)}
     if (number := rank(match.sender_pid)) is not None:
         shown["rank"] = number
+    if match.sender_pid > 0:
+        shown["hostPid"] = match.sender_pid
+    if match.launcher:
+        shown["launcher"] = True
+    if match.outcome == "busy":
+        shown["state"] = match.state
     if match.trace_id is not None:
         shown |= {"traceId": match.trace_id, "traceFile": trace_file(log_file, match.pid)}
     return shown

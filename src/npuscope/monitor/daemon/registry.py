@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from npuscope.monitor.protocol.config import with_trace_id
 from npuscope.monitor.protocol.fabric import Channel, Context, Dialect, Poll, Status, Types
@@ -108,6 +108,9 @@ class Match:
     sender_pid: int
     outcome: str
     trace_id: int | None = None
+    state: str = ""
+    launcher: bool = False
+    """Whether it started others of those that the order met."""
 
 
 @dataclass(frozen=True)
@@ -204,13 +207,15 @@ class Registry:
         first = sorted(free, key=lambda process: process.leaf in launchers)[: max(order.limit, 0)]
         taken = {id(process) for process in first}
         matches = tuple(self._match(process, order, now, id(process) in taken) for process in chosen)
+        matches = tuple(replace(match, launcher=match.pid in launchers) for match in matches)
         if taken:
             return Outcome(matches)
         return Outcome(matches, "every matching process is busy" if not free else "the process limit is 0")
 
     def _match(self, process: Process, order: Order, now: float, taken: bool) -> Match:
         if not taken:
-            return Match(process.leaf, process.sender.pid, "busy" if process.busy else "skipped")
+            outcome = "busy" if process.busy else "skipped"
+            return Match(process.leaf, process.sender.pid, outcome, state=process.state)
         number = trace_id(self.host, process.leaf, int(now))
         text = with_trace_id(order.config, number, INDENTS[process.sender.dialect])
         process.pending = Work(text, number, now, order.ends)
