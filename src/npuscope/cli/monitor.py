@@ -16,6 +16,9 @@ from npuscope.errors import UserError
 from npuscope.monitor.daemon.addresses import KINDS
 from npuscope.monitor.daemon.rpc_server import LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
+from npuscope.monitor.page.settings import LOOPBACK as PAGE_HOST
+from npuscope.monitor.page.settings import PORT as PAGE_PORT
+from npuscope.monitor.page.settings import PageSettings, read_nodes
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCH_SECONDS = 0.0005
@@ -38,8 +41,24 @@ def command() -> None:
 )
 @click.option("--ipc", "kinds", multiple=True, type=click.Choice(KINDS), help="IPC sockets, repeatable. Default: all.")
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
+@click.option(
+    "--http", type=click.IntRange(0, 65535), help=f"Port of the live page; 0 takes a free one. Default: {PAGE_PORT}."
+)
+@click.option("--http-bind", metavar="ADDRESS", default=PAGE_HOST, show_default=True, help="Where the page listens.")
+@click.option("--no-http", is_flag=True, help="No live page.")
+@click.option("--node", "nodes", multiple=True, metavar="HOST[:PORT]", help="Daemon that the page shows, repeatable.")
+@click.option("--nodes", "node_file", type=click.Path(path_type=Path), help="File of such daemons, one a line.")
 def daemon(
-    port: int, hosts: tuple[str, ...], folders: tuple[Path, ...], kinds: tuple[str, ...], log_file: Path | None
+    port: int,
+    hosts: tuple[str, ...],
+    folders: tuple[Path, ...],
+    kinds: tuple[str, ...],
+    log_file: Path | None,
+    http: int | None,
+    http_bind: str,
+    no_http: bool,
+    nodes: tuple[str, ...],
+    node_file: Path | None,
 ) -> None:
     """Run the daemon.
 
@@ -47,8 +66,28 @@ def daemon(
     in KINETO_IPC_SOCKET_DIR, where set, is listened on as well.
     """
     roots = tuple(str(require_writable(folder)) for folder in folders)
-    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots)
+    page = page_settings(http, http_bind, no_http, nodes, node_file)
+    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots, page=page)
     run(settings, log_file)
+
+
+def page_settings(
+    port: int | None, host: str, without: bool, nodes: tuple[str, ...], node_file: Path | None
+) -> PageSettings | None:
+    """How the live page is to be served; None for no page. Raises UserError for words that contradict each other."""
+    if without:
+        if port is not None or nodes or node_file:
+            raise UserError("--no-http leaves no page for --http, --node or --nodes")
+        return None
+    lines = list(nodes)
+    if node_file:
+        try:
+            lines += node_file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"cannot read the list of nodes {node_file}: {reason}") from None
+    insisted = port is not None or host != PAGE_HOST or bool(lines)
+    return PageSettings(PAGE_PORT if port is None else port, host, insisted, read_nodes(lines))
 
 
 def run(settings: Settings, log_file: Path | None) -> None:

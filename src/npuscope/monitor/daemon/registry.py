@@ -108,6 +108,7 @@ class Match:
     sender_pid: int
     outcome: str
     trace_id: int | None = None
+    user: int = -1
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ class Registry:
         number = trace_id(self.host, process.leaf, int(now))
         text = with_trace_id(order.config, number, INDENTS[process.sender.dialect])
         process.pending = Work(text, number, now, order.ends)
-        return Match(process.leaf, process.sender.pid, "triggered", number)
+        return Match(process.leaf, process.sender.pid, "triggered", number, process.sender.uid)
 
     def _chosen(self, order: Order) -> Iterator[Process]:
         for process in self.processes.values():

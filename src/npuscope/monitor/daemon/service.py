@@ -8,14 +8,19 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from npuscope.monitor.daemon.addresses import KINDS, addresses
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
+from npuscope.monitor.daemon.ledger import Ledger
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
+from npuscope.monitor.daemon.status import Account
+from npuscope.monitor.page.page import open_page
+from npuscope.monitor.page.settings import PageSettings
+from npuscope.monitor.page.sources import Sources
 from npuscope.monitor.protocol.fabric import Data
 from npuscope.monitor.protocol.rpc import PORT
 
@@ -29,6 +34,7 @@ class Settings:
     ipc: tuple[str, ...] = KINDS
     trace_folders: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    page: PageSettings | None = None
 
 
 class Service:
@@ -46,12 +52,27 @@ class Service:
             for listener in self._listeners:
                 listener.close()
             raise
-        self._server = RpcServer(Desk(self.reader.call, Folders(settings.trace_folders)), self._listeners)
+        account = Account(self.reader.call, Ledger(), lambda: asdict(self.reader.counts))
+        desk = Desk(self.reader.call, Folders(settings.trace_folders), account)
+        self._server = RpcServer(desk, self._listeners)
         for host in settings.hosts:
             if not is_loopback(host):
                 log(f"warning: {host} is open to other hosts, which can have this user's processes traced")
         where = ", ".join(map(str, places)) or "no IPC socket"
+        try:
+            self._page = open_page(settings.page, self._sources(account), log)
+        except BaseException:
+            self._close()
+            raise
         log(f"listening on port {self.port} of {', '.join(settings.hosts)} and on {where}")
+
+    def _sources(self, account: Account) -> Sources:
+        return Sources(status=account.status, counts=account.counts)
+
+    def _close(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self.reader.stop()
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -69,7 +90,8 @@ class Service:
         self.reader.start()
         # A full disk must stop neither thread: writing the log is the business of one of its own.
         threading.Thread(target=self._write_log, name="log", daemon=True).start()
-        await self._server.serve(stop)
+        parts = [self._server.serve(stop)] + ([self._page.serve(stop)] if self._page else [])
+        await asyncio.gather(*parts)
 
     def _write_log(self) -> None:
         while True:
