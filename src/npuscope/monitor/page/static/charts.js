@@ -1,0 +1,77 @@
+// Which charts there are, and what each draws.
+import { Chart, colour } from "./chart.js";
+import { bytes, percent, plain, rate } from "./format.js";
+
+// A colour for each process, kept while it lives, in the order of ranks at first sight.
+export class Colours {
+  constructor() {
+    this.known = new Map();
+  }
+
+  learn(processes) {
+    const there = new Set(processes.map((process) => String(process.hostPid ?? process.pid)));
+    for (const pid of this.known.keys()) if (!there.has(pid)) this.known.delete(pid);
+    for (const process of processes) {
+      const pid = String(process.hostPid ?? process.pid);
+      if (process.launcher || this.known.has(pid)) continue;
+      const taken = new Set(this.known.values());
+      let index = 0;
+      while (taken.has(index)) index += 1;
+      this.known.set(pid, index);
+    }
+  }
+
+  of(pid) {
+    const index = this.known.get(String(pid));
+    return index === undefined ? "" : colour(index);
+  }
+}
+
+const node = (id) => document.querySelector(`#${id} .charts`);
+
+export class Charts {
+  constructor(colours) {
+    this.colours = colours;
+    const host = node("node-charts");
+    const ranks = node("process-charts");
+    this.cpu = new Chart(host, "CPU of the node", { format: percent, least: 100, area: true });
+    this.memory = new Chart(host, "Memory", { format: bytes, binary: true, area: true });
+    this.network = new Chart(host, "Network", { format: rate, binary: true });
+    this.ofRanks = [
+      [new Chart(ranks, "CPU", { format: percent }), (metrics, pid) => metrics.of(pid, "cpu_percent")],
+      [new Chart(ranks, "Memory (resident)", { format: bytes, binary: true }), (metrics, pid) => metrics.of(pid, "rss_bytes")],
+      [new Chart(ranks, "Threads", { format: plain }), (metrics, pid) => metrics.of(pid, "threads")],
+      [new Chart(ranks, "Disk, read and written", { format: rate, binary: true }), (metrics, pid) => metrics.traffic(pid)],
+    ];
+  }
+
+  choose(pid) {
+    for (const [chart] of this.ofRanks) chart.choose(pid);
+  }
+
+  show(state, metrics) {
+    const range = metrics.range(state.now);
+    const one = (key, label, tone, series) => (series ? [{ key, label, colour: colour(tone), ...series }] : []);
+    this.cpu.show(one("cpu", "CPU", 0, metrics.host("cpu_util")), range);
+    this.memory.show(one("memory", "Memory", 2, metrics.host("mem_used_bytes")), range);
+    this.network.show([
+      ...one("in", "in", 0, metrics.network("rx_bytes.")),
+      ...one("out", "out", 1, metrics.network("tx_bytes.")),
+    ], range);
+    const shown = state.processes.filter((process) => !process.launcher);
+    // Tracing costs time: where it happened is shaded, so that a dent in a line explains itself.
+    const marks = state.traces.filter((trace) => trace.outcome === "active" || trace.written)
+      .map((trace) => [trace.asked, trace.written ?? state.now]);
+    for (const [chart, take] of this.ofRanks) {
+      chart.show(shown.flatMap((process) => this.line(process, take, metrics)), range, marks);
+    }
+  }
+
+  line(process, take, metrics) {
+    const pid = String(process.hostPid ?? process.pid);
+    const series = take(metrics, pid) ?? (process.hostPid ? take(metrics, process.pid) : null);
+    if (!series) return [];
+    const label = process.rank === null ? `process ${process.pid}` : `rank ${process.rank}`;
+    return [{ key: pid, label, colour: this.colours.of(pid), ...series }];
+  }
+}
