@@ -23,7 +23,7 @@ class Foreseen(Service):
 
     def _sources(self, account: Account) -> Sources:
         def history() -> list[dict[str, Any]]:
-            return series([(str(one["pid"]), str(one["rank"])) for one in account.status(0)["processes"]])
+            return series([(str(one["pid"]), str(one["rank"] or 0)) for one in account.status(0)["processes"]])
 
         return dataclasses.replace(
             super()._sources(account), history=history, exposition=lambda: (b"# nothing\n", "text/plain; version=0.0.4")
@@ -39,7 +39,7 @@ def series(processes: list[tuple[str, str]]) -> list[dict[str, Any]]:
         shift = float(labels.get("rank") or 0)
         values = [base + swing * math.sin(moment / 37 + shift) for moment in times]
         if grows:
-            values = [(base + swing) * (moment - times[0]) for moment in times]
+            values = [(base + swing) * (moment - times[0] // 3600 * 3600) for moment in times]
         return {"name": name, "entity": entity, "labels": labels, "times": times, "values": values}
 
     found = [

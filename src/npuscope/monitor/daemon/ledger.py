@@ -60,7 +60,9 @@ def measure(pairs: Mapping[str, str]) -> str:
     if "NPU_MONITOR_START" in pairs:
         return "monitor"
     milliseconds = pairs.get("ACTIVITIES_DURATION_MSECS", "500")
-    return f"{milliseconds} ms" if milliseconds.isdigit() else ""
+    if not milliseconds.isdigit():
+        return ""
+    return f"{int(milliseconds) / 1000:g} s" if int(milliseconds) >= 1000 else f"{int(milliseconds)} ms"
 
 
 def told(asked: Asked, active: Collection[int], alive: bool, now: float) -> dict[str, Any]:

@@ -58,7 +58,8 @@ def _unwell(status: Mapping[str, Any]) -> list[Problem]:
     hidden = status["summary"]["silent"] - sum(process["health"] in ("stopped", "silent") for process in named)
     left = hidden + sum(process["health"] in ("stopped", "silent") for process in named[MOST_NAMED:])
     if left > 0:
-        found.append(Problem(ERROR, f"{left} more process{'es' if left > 1 else ''} run but do not poll"))
+        words = "process that is not listed runs but does not" if left == 1 else "processes that are not listed run but do not"
+        found.append(Problem(ERROR, f"{left} {words} poll"))
     return found
 
 

@@ -60,8 +60,8 @@ export class Charts {
     ], range);
     const shown = state.processes.filter((process) => !process.launcher);
     // Tracing costs time: where it happened is shaded, so that a dent in a line explains itself.
-    const marks = state.traces.filter((trace) => trace.outcome === "active" || trace.written)
-      .map((trace) => [trace.asked, trace.written ?? state.now]);
+    const marks = united(state.traces.filter((trace) => trace.outcome === "active" || trace.written)
+      .map((trace) => [trace.asked, trace.written ?? state.now]));
     for (const [chart, take] of this.ofRanks) {
       chart.show(shown.flatMap((process) => this.line(process, take, metrics)), range, marks);
     }
@@ -74,4 +74,15 @@ export class Charts {
     const label = process.rank === null ? `process ${process.pid}` : `rank ${process.rank}`;
     return [{ key: pid, label, colour: this.colours.of(pid), ...series }];
   }
+}
+
+// Times that overlap, as one.
+function united(marks) {
+  const found = [];
+  for (const [from, to] of marks.sort((a, b) => a[0] - b[0])) {
+    const last = found[found.length - 1];
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else found.push([from, to]);
+  }
+  return found;
 }

@@ -24,9 +24,13 @@ function trim(text) {
 export function span(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
-  if (whole < 86400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
-  return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
+  if (whole < 3600) return two(whole, 60, "min", 1, "s");
+  return whole < 86400 ? two(whole, 3600, "h", 60, "min") : two(whole, 86400, "d", 3600, "h");
+}
+
+function two(whole, large, name, small, rest) {
+  const left = Math.floor((whole % large) / small);
+  return `${Math.floor(whole / large)} ${name}${left ? ` ${left} ${rest}` : ""}`;
 }
 
 export function clock(seconds, withSeconds = true) {

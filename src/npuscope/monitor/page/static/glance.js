@@ -92,7 +92,7 @@ function tracingWords(state) {
   if (summary.tracing) {
     const ends = state.processes.map((process) => process.work?.ends).filter((end) => end);
     const last = ends.length ? Math.max(...ends) - state.now : 0;
-    return last > 0 ? `the last one ends in ${span(last)}` : "";
+    return last > 0 ? `the last one ends in ${span(last)}` : ends.length ? "files are being written" : "until the steps are done";
   }
   return summary.busy ? `${summary.busy} busy with a profiler of their own` : "nobody is traced";
 }
