@@ -201,7 +201,7 @@ def test_a_port_in_use_ends_a_daemon_only_when_it_was_asked_for(folder: Path) ->
         words = ["npuscope", "monitor", "daemon", "--port", "0", "--ipc", "directory", "--http", str(port)]
         done = python(words, environment(folder))
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-        assert f"port {port} of 127.0.0.1, for the page, is in use" in done.stderr
+        assert f"127.0.0.1:{port}, where the page is to be, is in use" in done.stderr
 
 
 def test_the_usual_port_in_use_is_one_line_of_the_log() -> None:
@@ -213,7 +213,7 @@ def test_the_usual_port_in_use_is_one_line_of_the_log() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = PageSettings(taken.getsockname()[1])
         assert open_page(settings, Sources(lambda viewer: {}), lines.append) is None
-    assert len(lines) == 1 and lines[0].startswith("no page: port ") and "is in use" in lines[0]
+    assert len(lines) == 1 and lines[0].startswith("no page: 127.0.0.1:") and "is in use" in lines[0]
     assert open_page(None, Sources(lambda viewer: {}), lines.append) is None and len(lines) == 1
 
 

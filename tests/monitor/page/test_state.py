@@ -94,7 +94,7 @@ def test_a_process_that_is_gone_and_one_that_is_silent() -> None:
     texts = [problem["text"] for problem in page_state(account.status(0), 0, {}, 10, [])["problems"]]
     assert len(texts) == 1 and f"process {os.getpid()} runs but has not polled for 16 s" in texts[0]
     (hidden,) = page_state(account.status(ALICE), ALICE, {}, 10, [])["problems"]
-    assert hidden["text"] == "1 process that is not listed runs but does not poll"
+    assert hidden["text"] == "1 more process runs but does not poll"
 
 
 def test_patience_grows_with_the_period() -> None:

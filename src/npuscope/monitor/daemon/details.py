@@ -58,7 +58,7 @@ def look_up(pid: int, uid: int) -> Details:
 
 def health(process: Process, now: float) -> str | None:
     """What is wrong with a process: "exited", "stopped" (by a signal), "silent" (runs and does not poll), or None."""
-    if not (PROC / str(process.sender.pid)).exists():
+    if not os.path.exists(f"{PROC}/{process.sender.pid}"):
         return "exited"
     if now - process.last <= patience(process):
         return None

@@ -58,8 +58,8 @@ def _unwell(status: Mapping[str, Any]) -> list[Problem]:
     hidden = status["summary"]["silent"] - sum(process["health"] in ("stopped", "silent") for process in named)
     left = hidden + sum(process["health"] in ("stopped", "silent") for process in named[MOST_NAMED:])
     if left > 0:
-        words = "process that is not listed runs but does not" if left == 1 else "processes that are not listed run but do not"
-        found.append(Problem(ERROR, f"{left} {words} poll"))
+        words = "process runs but does" if left == 1 else "processes run but do"
+        found.append(Problem(ERROR, f"{left} more {words} not poll"))
     return found
 
 

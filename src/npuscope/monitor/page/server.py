@@ -39,8 +39,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise UserError(f"port {port} of {host}, for the page, is in use; choose another --http") from None
-        raise UserError(f"the page cannot listen on port {port} of {host}: {error.strerror or error}") from None
+            raise UserError(f"{host}:{port}, where the page is to be, is in use; choose another --http") from None
+        raise UserError(f"the page cannot listen on {host}:{port}: {error.strerror or error}") from None
     return listener
 
 
