@@ -236,6 +236,16 @@ def test_history_is_cut_to_what_is_wanted_and_allowed() -> None:
         read_wanted({"since": "now"})
 
 
+def test_processes_in_containers_are_told_apart_by_their_numbers_here() -> None:
+    both = [
+        series("process", "threads", pid="7", host_pid="500"),
+        series("process", "rss_bytes", pid="7", host_pid="600"),
+    ]
+    reply = json.loads(history(both, {"500"}, Wanted(), 0.0))
+    assert [one["name"] for one in reply["series"]] == ["threads"]
+    assert json.loads(history(both, {"7"}, Wanted(), 0.0))["series"] == []
+
+
 def test_history_is_bounded_and_says_so() -> None:
     many = [series("process", "threads", 1, pid=str(n)) for n in range(MOST_SERIES + 7)]
     reply = json.loads(history([*many, series("host", "cpu_util", MOST_POINTS + 5)], None, Wanted(), 0.0))

@@ -33,7 +33,7 @@ def read_wanted(query: Mapping[str, str]) -> Wanted:
 
 
 def history(series: Iterable[Mapping[str, Any]], pids: Collection[str] | None, wanted: Wanted, now: float) -> bytes:
-    """The document: {"now", "series", "leftOut"}. `pids` are the processes shown, None for all."""
+    """The document: {"now", "series", "leftOut"}. `pids` are the processes shown, by their numbers here."""
     found = [one for one in series if wanted.holds(one["name"]) and _visible(one, pids)]
     found.sort(key=lambda one: ORDER.get(one["entity"], 4))
     # One by one: a single long call would keep the interpreter from answering polls.
@@ -43,7 +43,8 @@ def history(series: Iterable[Mapping[str, Any]], pids: Collection[str] | None, w
 
 
 def _visible(series: Mapping[str, Any], pids: Collection[str] | None) -> bool:
-    return pids is None or series["entity"] != "process" or series["labels"].get("pid") in pids
+    labels = series["labels"]
+    return pids is None or series["entity"] != "process" or labels.get("host_pid", labels.get("pid")) in pids
 
 
 def _newer(series: Mapping[str, Any], since: float) -> dict[str, Any]:

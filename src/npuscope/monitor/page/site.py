@@ -82,7 +82,7 @@ class Site:
 
     def _own(self, viewer: int | None) -> set[str]:
         shown = [process for process in self._account(viewer)["processes"] if "command" in process]
-        return {str(process[name]) for process in shown for name in ("pid", "hostPid") if name in process}
+        return {str(process.get("hostPid", process["pid"])) for process in shown}
 
     def _metrics(self, request: Request, viewer: int | None) -> Response:
         if self._sources.exposition is None:

@@ -1,6 +1,7 @@
 // Which charts there are, and what each draws.
 import { Chart, colour } from "./chart.js";
 import { bytes, percent, plain, rate } from "./format.js";
+import { here } from "./metrics.js";
 
 // A colour for each process, kept while it lives, in the order of ranks at first sight.
 export class Colours {
@@ -9,10 +10,10 @@ export class Colours {
   }
 
   learn(processes) {
-    const there = new Set(processes.map((process) => String(process.hostPid ?? process.pid)));
+    const there = new Set(processes.map(here));
     for (const pid of this.known.keys()) if (!there.has(pid)) this.known.delete(pid);
     for (const process of processes) {
-      const pid = String(process.hostPid ?? process.pid);
+      const pid = here(process);
       if (process.launcher || this.known.has(pid)) continue;
       const taken = new Set(this.known.values());
       let index = 0;
@@ -21,8 +22,8 @@ export class Colours {
     }
   }
 
-  of(pid) {
-    const index = this.known.get(String(pid));
+  of(process) {
+    const index = this.known.get(here(process));
     return index === undefined ? "" : colour(index);
   }
 }
@@ -38,10 +39,10 @@ export class Charts {
     this.memory = new Chart(host, "Memory", { format: bytes, binary: true, area: true });
     this.network = new Chart(host, "Network", { format: rate, binary: true });
     this.ofRanks = [
-      [new Chart(ranks, "CPU", { format: percent }), (metrics, pid) => metrics.of(pid, "cpu_percent")],
-      [new Chart(ranks, "Memory (resident)", { format: bytes, binary: true }), (metrics, pid) => metrics.of(pid, "rss_bytes")],
-      [new Chart(ranks, "Threads", { format: plain }), (metrics, pid) => metrics.of(pid, "threads")],
-      [new Chart(ranks, "Disk, read and written", { format: rate, binary: true }), (metrics, pid) => metrics.traffic(pid)],
+      [new Chart(ranks, "CPU", { format: percent }), (metrics, process) => metrics.of(process, "cpu_percent")],
+      [new Chart(ranks, "Memory (resident)", { format: bytes, binary: true }), (metrics, process) => metrics.of(process, "rss_bytes")],
+      [new Chart(ranks, "Threads", { format: plain }), (metrics, process) => metrics.of(process, "threads")],
+      [new Chart(ranks, "Disk, read and written", { format: rate, binary: true }), (metrics, process) => metrics.traffic(process)],
     ];
   }
 
@@ -68,11 +69,10 @@ export class Charts {
   }
 
   line(process, take, metrics) {
-    const pid = String(process.hostPid ?? process.pid);
-    const series = take(metrics, pid) ?? (process.hostPid ? take(metrics, process.pid) : null);
+    const series = take(metrics, process);
     if (!series) return [];
     const label = process.rank === null ? `process ${process.pid}` : `rank ${process.rank}`;
-    return [{ key: pid, label, colour: this.colours.of(pid), ...series }];
+    return [{ key: here(process), label, colour: this.colours.of(process), ...series }];
   }
 }
 

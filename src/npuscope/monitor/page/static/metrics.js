@@ -66,22 +66,24 @@ export class Metrics {
   }
 
   // Read and written bytes of a process together, per second; the figures are what it has read and written so far.
-  traffic(pid) {
-    const [read, written] = ["read_bytes", "write_bytes"].map((name) => this.of(pid, name));
+  traffic(process) {
+    const [read, written] = ["read_bytes", "write_bytes"].map((name) => this.of(process, name));
     if (!read || !written) return null;
     const total = { times: read.times, values: read.values.map((value, at) => value + (written.values[at] ?? 0)) };
     return perSecond(total, (at) => Math.max(0, total.values[at] - total.values[at - 1]));
   }
 
-  of(pid, name) {
-    return this.find("process", name).find((one) => String(one.labels.pid) === String(pid));
+  // A process is known by its number on this host; inside a container it may call itself something else.
+  of(process, name) {
+    return this.find("process", name).find((one) => String(one.labels.host_pid ?? one.labels.pid) === here(process));
   }
 
-  last(pid, name) {
-    const one = this.of(pid, name);
-    return one ? one.values[one.values.length - 1] : null;
+  last(process, name) {
+    return newest(this.of(process, name));
   }
 }
+
+export const here = (process) => String(process.hostPid ?? process.pid);
 
 function perSecond(one, amount) {
   const times = one.times.slice(1);

@@ -1,6 +1,7 @@
 // The parts of the page below the first look: who is traced, the nodes, the processes, the traces.
 import { el, keyed, setClass, setText, show } from "./dom.js";
 import { bytes, clock, many, percent, plain, span } from "./format.js";
+import { here } from "./metrics.js";
 import { Table } from "./table.js";
 import { outcome, progress, rank, state as stateOf, who } from "./words.js";
 
@@ -51,7 +52,7 @@ export class Processes {
     this.now = 0;
     this.chosen = null;
     this.colours = colours;
-    const last = (name) => (process) => this.metrics?.last(process.pid, name) ?? null;
+    const last = (name) => (process) => this.metrics?.last(process, name) ?? null;
     const text = (name, format) => (process) => (last(name)(process) === null ? "" : format(last(name)(process)));
     this.table = new Table(body("processes"), "Registered processes", [
       { title: "Rank", sort: rank, paint: (cell, process) => this.rank(cell, process) },
@@ -65,13 +66,13 @@ export class Processes {
       { title: "Age", kind: "num", sort: (process) => -(process.started ?? process.first), text: (process) => span(this.now - (process.started ?? process.first)) },
       { title: "Command", kind: "wide", text: (process) => process.command },
     ], {
-      key: (process) => `${process.client}-${process.user}-${process.hostPid ?? process.pid}`,
+      key: (process) => `${process.client}-${here(process)}`,
       choose: (key) => {
         this.chosen = this.chosen === key ? null : key;
-        choose(this.chosen?.split("-")[2] ?? null);
+        choose(this.chosen?.split("-")[1] ?? null);
         this.table.show(this.table.rows);
       },
-      rowClass: (process) => (process.health === "exited" ? "gone" : this.chosen?.endsWith(`-${process.hostPid ?? process.pid}`) ? "chosen" : ""),
+      rowClass: (process) => (process.health === "exited" ? "gone" : this.chosen?.endsWith(`-${here(process)}`) ? "chosen" : ""),
     });
   }
 
@@ -80,7 +81,7 @@ export class Processes {
     const line = cell.firstChild;
     const tags = [process.launcher && "launcher", process.hostPid && "container", process.client === "msmonitor" && "plug-in"].filter(Boolean);
     const text = rank(process) === null ? "–" : String(process.rank);
-    const colour = this.colours.of(process.hostPid ?? process.pid);
+    const colour = this.colours.of(process);
     const wanted = `${text} ${tags.join(" ")} ${colour}`;
     if (line.dataset.wanted === wanted) return;
     line.dataset.wanted = wanted;
