@@ -29,7 +29,7 @@ export function tracing(state) {
   const others = hidden > 0 ? `${many(hidden, "process", "processes")} of other users ${hidden > 1 ? "are" : "is"} being traced.` : "";
   empty(parent, active.length ? others : others || "Nobody is being traced.");
   if (!parent.querySelector(".jobs")) parent.append(el("div", { class: "jobs" }));
-  keyed(parent.querySelector(".jobs"), active, (process) => process.pid,
+  keyed(parent.querySelector(".jobs"), active, here,
     () => el("div", { class: "job" }, el("strong"), el("span"), el("progress", { max: 1 }), el("span", { class: "left" }), el("span", { class: "mono" })),
     (item, process) => {
       const [name, chip, bar, left, file] = item.children;
