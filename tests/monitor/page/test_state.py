@@ -180,7 +180,7 @@ def test_problems_are_sentences_the_worst_first() -> None:
     found = problems(status(traces=[trace]), {"malformed": 1, "impostors": 2, "unsent": 0}, 10, nodes)
     assert [(problem.severity, problem.text) for problem in found] == [
         ("error", "the trace that rank 3 (process 5) was asked for 2 minutes ago has not appeared; the process's own log says why"),
-        ("error", "1 of 3 nodes do not answer: b"),
+        ("error", "1 of 3 nodes does not answer: b"),
         ("warning", "2 messages came from a process that gave another process's number; not answered (last 10 minutes)"),
         ("note", "1 malformed datagram came in; not answered (last 10 minutes)"),
     ]  # fmt: skip

@@ -76,7 +76,8 @@ def _nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Problem]:
     if not gone:
         return []
     names = ", ".join(gone[:MOST_NAMED]) + (", ..." if len(gone) > MOST_NAMED else "")
-    return [Problem(ERROR, f"{len(gone)} of {len(nodes)} nodes do not answer: {names}")]
+    verb = "does" if len(gone) == 1 else "do"
+    return [Problem(ERROR, f"{len(gone)} of {len(nodes)} nodes {verb} not answer: {names}")]
 
 
 def _counted(recent: Mapping[str, int], minutes: int) -> list[Problem]:

@@ -94,6 +94,7 @@ export class Chart {
     for (const share of [0, 0.5, 1]) {
       const y = Math.round(this.y(this.top * share)) + 0.5;
       parts.push(svg("line", { class: "grid", x1: EDGE.left, x2: this.width - EDGE.right, y1: y, y2: y }));
+      if (!this.series.length) continue;
       const text = share ? this.options.format(this.top * share) : "0";
       parts.push(svg("text", { class: "axis", x: EDGE.left - 8, y: y + 3.5, "text-anchor": "end" }, text));
     }

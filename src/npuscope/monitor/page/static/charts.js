@@ -1,5 +1,6 @@
 // Which charts there are, and what each draws.
 import { Chart, colour } from "./chart.js";
+import { show } from "./dom.js";
 import { bytes, percent, plain, rate } from "./format.js";
 import { here } from "./metrics.js";
 
@@ -36,8 +37,8 @@ export class Charts {
     const host = node("node-charts");
     const ranks = node("process-charts");
     this.cpu = new Chart(host, "CPU of the node", { format: percent, least: 100, area: true });
-    this.memory = new Chart(host, "Memory", { format: bytes, binary: true, area: true });
-    this.network = new Chart(host, "Network", { format: rate, binary: true });
+    this.memory = new Chart(host, "Memory of the node", { format: bytes, binary: true, area: true });
+    this.network = new Chart(host, "Network of the node", { format: rate, binary: true });
     this.ofRanks = [
       [new Chart(ranks, "CPU", { format: percent }), (metrics, process) => metrics.of(process, "cpu_percent")],
       [new Chart(ranks, "Memory (resident)", { format: bytes, binary: true }), (metrics, process) => metrics.of(process, "rss_bytes")],
@@ -54,7 +55,9 @@ export class Charts {
     const range = metrics.range(state.now);
     const one = (key, label, tone, series) => (series ? [{ key, label, colour: colour(tone), ...series }] : []);
     this.cpu.show(one("cpu", "CPU", 0, metrics.host("cpu_util")), range);
-    this.memory.show(one("memory", "Memory", 2, metrics.host("mem_used_bytes")), range);
+    const memory = metrics.host("mem_used_bytes");
+    show(this.memory.figure, Boolean(memory)); // not every daemon measures it
+    this.memory.show(one("memory", "Memory", 2, memory), range);
     this.network.show([
       ...one("in", "in", 0, metrics.network("rx_bytes.")),
       ...one("out", "out", 1, metrics.network("tx_bytes.")),

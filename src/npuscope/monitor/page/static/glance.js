@@ -53,7 +53,7 @@ export function tiles(state, metrics) {
   const cpu = newest(metrics.host("cpu_util"));
   const speeds = ["rx_bytes.", "tx_bytes."].map((name) => newest(metrics.network(name)));
   const shown = [
-    { name: "Ranks", figure: String(summary.ranks), sub: summaryWords(summary), tone: summary.silent ? "bad" : "" },
+    ranks(summary),
     { name: "Tracing now", figure: String(under), of: ` of ${summary.processes}`, sub: tracingWords(state), tone: under ? "live" : "" },
     { name: "CPU of the node", figure: cpu === null ? "–" : percent(cpu), sub: plugin(state) || peak(metrics) },
     memory(state, metrics),
@@ -64,7 +64,7 @@ export function tiles(state, metrics) {
       sub: speeds[1] === null ? "" : `${rate(speeds[1])} out`,
     },
   ];
-  keyed(find("glance"), shown, (tile) => tile.name.split(" ")[0],
+  keyed(find("glance"), shown.map((tile, at) => ({ ...tile, at })), (tile) => tile.at,
     () => el("div", { class: "tile" }, el("div", { class: "name" }), el("div", { class: "figure" }, el("span"), el("small")), el("div", { class: "sub" })),
     (item, tile) => {
       setClass(item, `tile ${tile.tone ?? ""}`);
@@ -75,6 +75,14 @@ export function tiles(state, metrics) {
     });
 }
 
+// Processes outside of any launcher have no ranks; then they themselves are counted.
+function ranks(summary) {
+  const tone = summary.silent ? "bad" : "";
+  if (summary.ranks) return { name: "Ranks", figure: String(summary.ranks), sub: summaryWords(summary), tone };
+  const rest = [summary.launchers && many(summary.launchers, "launcher"), summary.exited && `${summary.exited} exited`];
+  return { name: "Processes", figure: String(summary.processes), sub: rest.filter(Boolean).join(", "), tone };
+}
+
 function memory(state, metrics) {
   const used = newest(metrics.host("mem_used_bytes"));
   const total = newest(metrics.host("mem_total_bytes"));
@@ -82,13 +90,13 @@ function memory(state, metrics) {
     return { name: "Memory of the node", figure: bytes(used), sub: total === null ? "" : `of ${bytes(total)}` };
   }
   const all = metrics.find("process", "rss_bytes").map(newest).filter((value) => value !== null);
-  if (!all.length) return { name: "Memory", figure: "–", sub: "" };
+  if (!all.length) return { name: "Memory", figure: "–", sub: "no figures yet" };
   return { name: "Memory of training", figure: bytes(all.reduce((a, b) => a + b, 0)), sub: `in ${many(all.length, "process", "processes")}` };
 }
 
 function tracingWords(state) {
   const { summary } = state;
-  if (summary.waiting) return `${summary.waiting} wait for the next poll`;
+  if (summary.waiting) return `${summary.waiting} ${summary.waiting > 1 ? "wait" : "waits"} for the next poll`;
   if (summary.tracing) {
     const ends = state.processes.map((process) => process.work?.ends).filter((end) => end);
     const last = ends.length ? Math.max(...ends) - state.now : 0;
