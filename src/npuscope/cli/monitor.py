@@ -16,12 +16,14 @@ from npuscope.errors import UserError
 from npuscope.monitor.daemon.addresses import KINDS
 from npuscope.monitor.daemon.rpc_server import LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
+from npuscope.monitor.metrics.settings import INTERVAL_SECONDS, MetricsSettings
 from npuscope.monitor.page.settings import LOOPBACK as PAGE_HOST
 from npuscope.monitor.page.settings import PORT as PAGE_PORT
 from npuscope.monitor.page.settings import PageSettings, read_nodes
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCH_SECONDS = 0.0005
+SHORTEST_INTERVAL = 0.1
 
 
 @click.group("monitor")
@@ -48,6 +50,23 @@ def command() -> None:
 @click.option("--no-http", is_flag=True, help="No live page.")
 @click.option("--node", "nodes", multiple=True, metavar="HOST[:PORT]", help="Daemon that the page shows, repeatable.")
 @click.option("--nodes", "node_file", type=click.Path(path_type=Path), help="File of such daemons, one a line.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 86400),
+    default=INTERVAL_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the host and the registered processes are measured; 0: never.",
+)
+@click.option(
+    "--metrics-log", type=click.Path(dir_okay=False, path_type=Path), help="Append measurements here, as JSON lines."
+)
+@click.option(
+    "--tensorboard",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Write what the vendor's plug-in reports here, for TensorBoard.",
+)
 def daemon(
     port: int,
     hosts: tuple[str, ...],
@@ -59,6 +78,9 @@ def daemon(
     no_http: bool,
     nodes: tuple[str, ...],
     node_file: Path | None,
+    interval: float,
+    metrics_log: Path | None,
+    tensorboard: Path | None,
 ) -> None:
     """Run the daemon.
 
@@ -66,8 +88,11 @@ def daemon(
     in KINETO_IPC_SOCKET_DIR, where set, is listened on as well.
     """
     roots = tuple(str(require_writable(folder)) for folder in folders)
+    if 0 < interval < SHORTEST_INTERVAL:
+        raise UserError(f"--interval is 0 or at least {SHORTEST_INTERVAL:g} seconds")
+    metrics = MetricsSettings(interval, metrics_log, tensorboard=tensorboard)
     page = page_settings(http, http_bind, no_http, nodes, node_file)
-    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots, page=page)
+    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots, metrics=metrics, page=page)
     run(settings, log_file)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from npuscope import __version__
@@ -11,6 +12,7 @@ from npuscope.monitor.daemon.identity import command, own_user, rank
 from npuscope.monitor.daemon.ledger import Asked, Ledger, measure
 from npuscope.monitor.daemon.registry import Match, Order, Outcome, Registry
 from npuscope.monitor.daemon.status import ROOT, Account, Registrar
+from npuscope.monitor.metrics.record import PROCESS, Record
 from npuscope.monitor.protocol import rpc
 from npuscope.monitor.protocol.config import BadConfig, expected_end, read, require_plain, trace_file, validate
 from npuscope.monitor.protocol.fabric import Channel, Dialect
@@ -27,9 +29,17 @@ class BadRequest(ValueError):
 class Desk:
     """Answers requests."""
 
-    def __init__(self, registrar: Registrar, folders: Folders, account: Account | None = None) -> None:
+    def __init__(
+        self,
+        registrar: Registrar,
+        folders: Folders,
+        latest: Callable[[], Sequence[Record]] = tuple,
+        account: Account | None = None,
+    ) -> None:
+        """`latest` gives the newest measurements."""
         self._registrar = registrar
         self._folders = folders
+        self._latest = latest
         self.account = account or Account(registrar, Ledger())
 
     def answer(self, payload: bytes, uid: int | None) -> str:
@@ -47,6 +57,8 @@ class Desk:
             return self.account.status(own_user() if uid is None else uid, remote=uid is None)
         if function == "setKinetOnDemandRequest":
             return self._trace(request, uid)
+        if function == "getMetrics":
+            return {"records": [_measured(record) for record in self._latest() if _may_see(record, uid)]}
         if function in ("dcgmProfPause", "dcgmProfResume"):
             return {"status": False}
         raise BadRequest(f"json.exception: unknown function {function!r}")
@@ -158,3 +170,19 @@ def _shown(match: Match, log_file: str) -> dict[str, Any]:
     if match.trace_id is not None:
         shown |= {"traceId": match.trace_id, "traceFile": trace_file(log_file, match.pid)}
     return shown
+
+
+def _may_see(record: Record, uid: int | None) -> bool:
+    """Whether a user, None for one of another host, is told: of processes only of their own, unless it is root."""
+    if record.entity != PROCESS or uid == ROOT:
+        return True
+    return record.labels.get("uid") == str(own_user() if uid is None else uid)
+
+
+def _measured(record: Record) -> dict[str, Any]:
+    return {
+        "time": record.time,
+        "entity": record.entity,
+        "labels": dict(record.labels),
+        "values": dict(record.values),
+    }

@@ -1,4 +1,4 @@
-"""The daemon as a whole: IPC reader, RPC listener and log."""
+"""The daemon as a whole: IPC reader, RPC listener, metrics and log."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
 from npuscope.monitor.daemon.status import Account
+from npuscope.monitor.metrics.collection import Collection
+from npuscope.monitor.metrics.settings import MetricsSettings
 from npuscope.monitor.page.page import open_page
 from npuscope.monitor.page.settings import PageSettings
 from npuscope.monitor.page.sources import Sources
-from npuscope.monitor.protocol.fabric import Data
 from npuscope.monitor.protocol.rpc import PORT
+
+LOG_SECONDS = 2.0
+"""How long the last lines may take to be written."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Settings:
     trace_folders: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     page: PageSettings | None = None
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 
 class Service:
@@ -48,12 +53,20 @@ class Service:
         try:
             places = addresses(settings.ipc, settings.environment)
             self.reader = Reader(places, Registry(socket.gethostname()))
+            try:
+                self._collection = Collection(settings.metrics, self.reader, self.reader.note)
+            except BaseException:
+                self.reader.stop()
+                raise
         except BaseException:
             for listener in self._listeners:
                 listener.close()
             raise
+        self._log_writer = threading.Thread(target=self._write_log, name="log", daemon=True)
+        self.store = self._collection.store
+        self.prometheus = self._collection.prometheus
         account = Account(self.reader.call, Ledger(), lambda: asdict(self.reader.counts))
-        desk = Desk(self.reader.call, Folders(settings.trace_folders), account)
+        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest, account)
         self._server = RpcServer(desk, self._listeners)
         for host in settings.hosts:
             if not is_loopback(host):
@@ -67,11 +80,12 @@ class Service:
         log(f"listening on port {self.port} of {', '.join(settings.hosts)} and on {where}")
 
     def _sources(self, account: Account) -> Sources:
-        return Sources(status=account.status, counts=account.counts)
+        return Sources(account.status, self.store.history, self.prometheus.exposition, account.counts)
 
     def _close(self) -> None:
         for listener in self._listeners:
             listener.close()
+        self._collection.stop()
         self.reader.stop()
 
     def run(self) -> None:
@@ -79,7 +93,11 @@ class Service:
         try:
             asyncio.run(self._serve())
         finally:
+            self._collection.stop()
             self.reader.stop()
+            self.reader.events.put(None)
+            if self._log_writer.is_alive():
+                self._log_writer.join(LOG_SECONDS)
 
     async def _serve(self) -> None:
         stop = asyncio.Event()
@@ -89,12 +107,11 @@ class Service:
         # Only now: whoever has had an answer may count on an orderly end.
         self.reader.start()
         # A full disk must stop neither thread: writing the log is the business of one of its own.
-        threading.Thread(target=self._write_log, name="log", daemon=True).start()
+        self._log_writer.start()
+        self._collection.start()
         parts = [self._server.serve(stop)] + ([self._page.serve(stop)] if self._page else [])
         await asyncio.gather(*parts)
 
     def _write_log(self) -> None:
-        while True:
-            event = self.reader.events.get()
-            if not isinstance(event, Data):
-                self._log(event)
+        while (line := self.reader.events.get()) is not None:
+            self._log(line)
