@@ -56,7 +56,8 @@ def wait_for(found: Callable[[], object], what: str, seconds: float = 90) -> obj
 
 def started(stack: ExitStack, words: list[str], env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
     """A process that ends with the stack."""
-    process = subprocess.Popen(words, env=env, stdout=log.open("w"), stderr=subprocess.STDOUT)
+    # Called by its name and from its folder, as a person would: the page shows command lines.
+    process = subprocess.Popen(words, env=env, cwd=log.parent, stdout=log.open("w"), stderr=subprocess.STDOUT)
     stack.callback(process.wait, 10)
     stack.callback(process.terminate)
     return process
@@ -66,7 +67,8 @@ def make(picture: Path) -> None:
     """Run it all and take the picture."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="llama-", dir="/tmp")))
-        env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "KINETO_IPC_SOCKET_DIR": str(folder)}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "KINETO_IPC_SOCKET_DIR": str(folder), "PATH": path}
         daemon = ["monitor", "daemon", "--port", "0", "--ipc", "directory", "--http", "0", "--interval", "1"]
         log = folder / "daemon.log"
         started(stack, [sys.executable, "-m", "npuscope", *daemon], env, log)
@@ -78,7 +80,7 @@ def make(picture: Path) -> None:
         (folder / "kineto.conf").write_text("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n")
         env |= {"KINETO_USE_DAEMON": "1", "KINETO_CONFIG": str(folder / "kineto.conf"), "WORLD_SIZE": str(RANKS)}
         for rank in range(RANKS):
-            words = [sys.executable, str(folder / "train.py"), "--config", "llama-7b.toml"]
+            words = ["python", "train.py", "--config", "llama-7b.toml"]
             started(stack, words, env | {"RANK": str(rank)}, folder / f"rank{rank}.log")
         status = lambda: json.loads(ask("127.0.0.1", port, rpc.simple_request("getStatus")))  # noqa: E731
         wait_for(lambda: len(status()["processes"]) == RANKS, "the ranks")
@@ -93,7 +95,7 @@ def make(picture: Path) -> None:
         wait_for(lambda: {one["state"] for one in status()["processes"]} == {"idle"}, "the end of the first traces")
         time.sleep(8)
         first = min(status()["processes"], key=lambda process: process["rank"])
-        trace("rank0", 8000, [first["pid"]])
+        trace("rank0", 12000, [first["pid"]])
         wait_for(lambda: any(one["state"] == "tracing" for one in status()["processes"]), "the trace")
         with browser(folder / "profile", 1280, 900) as chrome:
             chrome.get(url)
