@@ -19,6 +19,9 @@ from npuscope.monitor.daemon.addresses import KINDS
 from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
 from npuscope.monitor.metrics.settings import INTERVAL_SECONDS, MetricsSettings
+from npuscope.monitor.page.settings import LOOPBACK as PAGE_HOST
+from npuscope.monitor.page.settings import PORT as PAGE_PORT
+from npuscope.monitor.page.settings import PageSettings, read_nodes
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCH_SECONDS = 0.0005
@@ -44,6 +47,13 @@ def command() -> None:
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
 @click.option("--certs-dir", default=NO_CERTS, help="Folder with server.crt, server.key, ca.crt: TLS only.")
 @click.option(
+    "--http", type=click.IntRange(0, 65535), help=f"Port of the live page; 0 takes a free one. Default: {PAGE_PORT}."
+)
+@click.option("--http-bind", metavar="ADDRESS", default=PAGE_HOST, show_default=True, help="Where the page listens.")
+@click.option("--no-http", is_flag=True, help="No live page.")
+@click.option("--node", "nodes", multiple=True, metavar="HOST[:PORT]", help="Daemon that the page shows, repeatable.")
+@click.option("--nodes", "node_file", type=click.Path(path_type=Path), help="File of such daemons, one a line.")
+@click.option(
     "--interval",
     type=click.FloatRange(0, 86400),
     default=INTERVAL_SECONDS,
@@ -67,6 +77,11 @@ def daemon(
     kinds: tuple[str, ...],
     log_file: Path | None,
     certs_dir: str,
+    http: int | None,
+    http_bind: str,
+    no_http: bool,
+    nodes: tuple[str, ...],
+    node_file: Path | None,
     interval: float,
     metrics_log: Path | None,
     tensorboard: Path | None,
@@ -82,8 +97,28 @@ def daemon(
     if 0 < interval < SHORTEST_INTERVAL:
         raise UserError(f"--interval is 0 or at least {SHORTEST_INTERVAL:g} seconds")
     metrics = MetricsSettings(interval, metrics_log, tensorboard=tensorboard)
-    settings = Settings(port, hosts, kinds or KINDS, roots, certificates, metrics=metrics)
+    page = page_settings(http, http_bind, no_http, nodes, node_file)
+    settings = Settings(port, hosts, kinds or KINDS, roots, certificates, page=page, metrics=metrics)
     run(settings, log_file)
+
+
+def page_settings(
+    port: int | None, host: str, without: bool, nodes: tuple[str, ...], node_file: Path | None
+) -> PageSettings | None:
+    """How the live page is to be served; None for no page. Raises UserError for words that contradict each other."""
+    if without:
+        if port is not None or nodes or node_file:
+            raise UserError("--no-http leaves no page for --http, --node or --nodes")
+        return None
+    lines = list(nodes)
+    if node_file:
+        try:
+            lines += node_file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"cannot read the list of nodes {node_file}: {reason}") from None
+    insisted = port is not None or host != PAGE_HOST or bool(lines)
+    return PageSettings(PAGE_PORT if port is None else port, host, insisted, read_nodes(lines))
 
 
 def run(settings: Settings, log_file: Path | None) -> None:

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from npuscope import __version__
 from npuscope.monitor.daemon.absence import explained
 from npuscope.monitor.daemon.folders import Folders, Refused
 from npuscope.monitor.daemon.identity import command, own_user, rank
-from npuscope.monitor.daemon.registry import Match, Order, Outcome, Process, Registry
+from npuscope.monitor.daemon.ledger import Asked, Ledger, measure
+from npuscope.monitor.daemon.registry import Match, Order, Outcome, Registry
+from npuscope.monitor.daemon.status import ROOT, Account, Registrar
 from npuscope.monitor.metrics.record import PROCESS, Record
 from npuscope.monitor.protocol import rpc
 from npuscope.monitor.protocol.config import BadConfig, expected_end, read, require_plain, trace_file, validate
 from npuscope.monitor.protocol.fabric import Channel, Dialect
 
-T = TypeVar("T")
-ROOT = 0
 MONITOR_KEY = "NPU_MONITOR_START"
 PLUGIN_KEYS = ("PROFILE_START_STEP", "PROFILE_ACTIVITIES", "PROFILE_PROFILER_LEVEL", "PROFILE_IS_RANK")
-WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
 DEFAULT_LIMIT = 1000
 LARGEST_LIST = 4096
-
-
-class Registrar(Protocol):
-    """Whoever calls a function with the registry."""
-
-    def __call__(self, function: Callable[[Registry], T], /) -> T: ...
 
 
 class BadRequest(ValueError):
@@ -38,11 +31,18 @@ class BadRequest(ValueError):
 class Desk:
     """Answers requests."""
 
-    def __init__(self, registrar: Registrar, folders: Folders, latest: Callable[[], Sequence[Record]] = tuple) -> None:
+    def __init__(
+        self,
+        registrar: Registrar,
+        folders: Folders,
+        latest: Callable[[], Sequence[Record]] = tuple,
+        account: Account | None = None,
+    ) -> None:
         """`latest` gives the newest measurements."""
         self._registrar = registrar
         self._folders = folders
         self._latest = latest
+        self.account = account or Account(registrar, Ledger())
 
     def answer(self, payload: bytes, uid: int | None) -> str:
         """The reply to a request of user `uid`, None when it comes from another host."""
@@ -56,7 +56,7 @@ class Desk:
         if function == "getVersion":
             return {"version": __version__}
         if function == "getStatus":
-            return self._registrar(_status)
+            return self.account.status(own_user() if uid is None else uid, remote=uid is None)
         if function == "setKinetOnDemandRequest":
             return self._trace(request, uid)
         if function == "getMetrics":
@@ -88,7 +88,22 @@ class Desk:
         if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: obstacle(registry, order))):
             return _told(explained(Outcome((), held[1]), order), pairs) | {"commandStatus": held[0]}
         outcome = self._registrar(lambda registry: registry.trigger(order, now))
-        return _told(explained(outcome, order), pairs)
+        reply = _told(explained(outcome, order), pairs)
+        self._note(outcome, reply["processes"], order, pairs, now)
+        return reply
+
+    def _note(
+        self, outcome: Outcome, shown: list[dict[str, Any]], order: Order, pairs: dict[str, str], now: float
+    ) -> None:
+        folder = pairs.get("NPU_MONITOR_LOG_FILE", "")
+        for match, process in zip(outcome.matches, shown, strict=True):
+            if match.trace_id is not None:
+                file = process["traceFile"] or folder
+                asked = Asked(
+                    match.trace_id, match.pid, match.sender_pid, match.user, order.job, process.get("rank"),
+                    process["command"], order.dialect, file, measure(pairs), now, order.ends,
+                )  # fmt: skip
+                self.account.ledger.note(asked)
 
     def _understood(self, config: str, uid: int, now: float) -> tuple[dict[str, str], Dialect]:
         require_plain(config)
@@ -192,28 +207,4 @@ def _measured(record: Record) -> dict[str, Any]:
         "entity": record.entity,
         "labels": dict(record.labels),
         "values": dict(record.values),
-    }
-
-
-def _status(registry: Registry) -> dict[str, Any]:
-    trace, monitor = registry.statuses.get(Channel.TRACE), registry.statuses.get(Channel.MONITOR)
-    reply: dict[str, Any] = {
-        "status": 1,
-        "nputrace": WORDS.get(trace.status if trace else -1, "unknown"),
-        "npumonitor": WORDS.get(monitor.status if monitor else -1, "unknown"),
-        "current_step": trace.current_step if trace else -1,
-        "processes": [_registered(process) for process in registry.processes.values()],
-    }
-    if trace and trace.status in (1, 2):
-        reply |= {"start_step": trace.start_step, "stop_step": trace.stop_step}
-    return reply
-
-
-def _registered(process: Process) -> dict[str, Any]:
-    return {
-        "pid": process.leaf,
-        "job": process.job,
-        "client": process.sender.dialect.value,
-        "state": process.state,
-        "user": process.sender.uid,
     }

@@ -108,6 +108,7 @@ class Match:
     sender_pid: int
     outcome: str
     trace_id: int | None = None
+    user: int = -1
     state: str = ""
     launcher: bool = False
     """Whether it started others of those that the order met."""
@@ -219,7 +220,7 @@ class Registry:
         number = trace_id(self.host, process.leaf, int(now))
         text = with_trace_id(order.config, number, INDENTS[process.sender.dialect])
         process.pending = Work(text, number, now, order.ends)
-        return Match(process.leaf, process.sender.pid, "triggered", number)
+        return Match(process.leaf, process.sender.pid, "triggered", number, process.sender.uid)
 
     def _chosen(self, order: Order) -> Iterator[Process]:
         for process in self.processes.values():

@@ -8,17 +8,22 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from npuscope.monitor.certificates.daemon_side import CertificateFolder, DaemonCertificates
 from npuscope.monitor.daemon.addresses import KINDS, addresses
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
+from npuscope.monitor.daemon.ledger import Ledger
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
+from npuscope.monitor.daemon.status import Account
 from npuscope.monitor.metrics.collection import Collection
 from npuscope.monitor.metrics.settings import MetricsSettings
+from npuscope.monitor.page.page import open_page
+from npuscope.monitor.page.settings import PageSettings
+from npuscope.monitor.page.sources import Sources
 from npuscope.monitor.protocol.rpc import PORT
 
 LOG_SECONDS = 2.0
@@ -35,6 +40,7 @@ class Settings:
     trace_folders: tuple[str, ...] = ()
     certificates: CertificateFolder | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    page: PageSettings | None = None
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 
@@ -62,14 +68,29 @@ class Service:
         self._log_writer = threading.Thread(target=self._write_log, name="log", daemon=True)
         self.store = self._collection.store
         self.prometheus = self._collection.prometheus
-        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest)
+        account = Account(self.reader.call, Ledger(), lambda: asdict(self.reader.counts))
+        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest, account)
         self._server = RpcServer(desk, self._listeners, certificates, self.reader.note)
         for host in settings.hosts:
             if not certificates and not is_loopback(host):
                 log(f"warning: {host} is open to other hosts, which can have this user's processes traced")
         where = ", ".join(map(str, places)) or "no IPC socket"
+        try:
+            self._page = open_page(settings.page, self._sources(account), log)
+        except BaseException:
+            self._close()
+            raise
         tls = " with TLS" if certificates else ""
         log(f"listening on port {self.port} of {', '.join(settings.hosts)}{tls} and on {where}")
+
+    def _sources(self, account: Account) -> Sources:
+        return Sources(account.status, self.store.history, self.prometheus.exposition, account.counts)
+
+    def _close(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._collection.stop()
+        self.reader.stop()
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -92,7 +113,8 @@ class Service:
         # A full disk must stop neither thread: writing the log is the business of one of its own.
         self._log_writer.start()
         self._collection.start()
-        await self._server.serve(stop)
+        parts = [self._server.serve(stop)] + ([self._page.serve(stop)] if self._page else [])
+        await asyncio.gather(*parts)
 
     def _write_log(self) -> None:
         while (line := self.reader.events.get()) is not None:

@@ -125,6 +125,9 @@ class Host:
         """One record."""
         after = snapshot(self._packages)
         values = host_values(self._before, after, self._prefixes)
+        if self._before is not None:
+            memory = psutil.virtual_memory()  # the stock daemon does not measure it
+            values |= {"mem_used_bytes": memory.total - memory.available, "mem_total_bytes": memory.total}
         self._before = after
         return [Record(time.time(), HOST, {}, values)]
 
