@@ -96,6 +96,8 @@ try:
     print(endpoint.recv(100))
 except TimeoutError:
     pass
+sys.stdout.flush()
+sys.stdin.read()  # a process that has ended is not shown
 """
 UNSHARE = ["unshare", "--pid", "--fork"]
 
@@ -110,10 +112,14 @@ def can_contain() -> bool:
 @pytest.mark.skipif(not can_contain(), reason="no pid namespace can be made here")
 def test_a_process_in_a_container_is_known_by_its_own_number(daemon: Daemon) -> None:
     words = [*UNSHARE, sys.executable, "-c", CONTAINED, str(daemon.folder)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
-    answer, pid = done.stdout.split()
-    assert answer == "00" * 8 + "726571" + "00" * 29
-    assert [process["pid"] for process in daemon.ask(rpc.simple_request("getStatus"))["processes"]] == [int(pid)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        answer, pid = process.stdout.readline().split()
+        assert answer == "00" * 8 + "726571" + "00" * 29
+        assert [process["pid"] for process in daemon.ask(rpc.simple_request("getStatus"))["processes"]] == [int(pid)]
+        process.stdin.close()
+        process.wait(20)
+    assert daemon.ask(rpc.simple_request("getStatus"))["processes"] == []
 
 
 def test_links_do_not_lead_out_of_the_allowed_folders(tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ from typing import Any, Protocol, TypeVar
 
 from npuscope import __version__
 from npuscope.monitor.daemon.folders import Folders, Refused
-from npuscope.monitor.daemon.identity import command, own_user, rank
+from npuscope.monitor.daemon.identity import ROOT, command, gone, own_user, rank
 from npuscope.monitor.daemon.registry import Match, Order, Outcome, Process, Registry
 from npuscope.monitor.protocol import rpc
 from npuscope.monitor.protocol.config import BadConfig, expected_end, read, require_plain, trace_file, validate
 from npuscope.monitor.protocol.fabric import Channel, Dialect
 
 T = TypeVar("T")
-ROOT = 0
 MONITOR_KEY = "NPU_MONITOR_START"
 WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
 DEFAULT_LIMIT = 1000
@@ -51,6 +50,7 @@ class Desk:
         if function == "getVersion":
             return {"version": __version__}
         if function == "getStatus":
+            self._bury()
             return self._registrar(_status)
         if function == "setKinetOnDemandRequest":
             return self._trace(request, uid)
@@ -80,7 +80,14 @@ class Desk:
         order = Order(config, job, tuple(pids), limit, None if everybody else requester, dialect, ends)
         if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: conflict(registry, config))):
             return _told(Outcome((), held[1]), pairs) | {"commandStatus": held[0]}
+        self._bury()
         return _told(self._registrar(lambda registry: registry.trigger(order, now)), pairs)
+
+    def _bury(self) -> None:
+        """Have processes forgotten that have ended; looking them up is too slow for the thread that answers polls."""
+        dead = [sender for sender in self._registrar(Registry.senders) if gone(sender.pid)]
+        if dead:
+            self._registrar(lambda registry: registry.forget(dead))
 
     def _understood(self, config: str, uid: int, now: float) -> tuple[dict[str, str], Dialect]:
         require_plain(config)
@@ -144,6 +151,7 @@ def _told(outcome: Outcome, pairs: dict[str, str], *, refused: bool = False) -> 
 
 def _shown(match: Match, log_file: str) -> dict[str, Any]:
     shown: dict[str, Any] = {"pid": match.pid, "outcome": match.outcome, "command": command(match.sender_pid)}
+    shown |= _where(match.sender_pid)
     if (number := rank(match.sender_pid)) is not None:
         shown["rank"] = number
     if match.trace_id is not None:
@@ -172,4 +180,10 @@ def _registered(process: Process) -> dict[str, Any]:
         "client": process.sender.dialect.value,
         "state": process.state,
         "user": process.sender.uid,
+        **_where(process.sender.pid),
     }
+
+
+def _where(sender_pid: int) -> dict[str, bool]:
+    """Marks a process that the daemon cannot see; its number, and the paths it writes to, are those inside."""
+    return {"container": True} if sender_pid <= 0 else {}

@@ -11,6 +11,7 @@ from pathlib import Path
 CREDENTIALS = struct.Struct("=iII")
 CREDENTIALS_SPACE = socket.CMSG_SPACE(CREDENTIALS.size)
 PROC = Path("/proc")
+ROOT = 0
 
 
 def credentials(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, int] | None:
@@ -32,6 +33,14 @@ def own_number(pid: int) -> int | None:
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
     return None
+
+
+def overflow_user() -> int:
+    """The user that the kernel names when it cannot name the real one."""
+    try:
+        return int((PROC / "sys" / "kernel" / "overflowuid").read_text())
+    except (OSError, ValueError):
+        return 65534
 
 
 class Identities:
@@ -112,6 +121,11 @@ def _endpoints(host: str, port: int) -> set[str]:
 
 def _words(packed: bytes) -> str:
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
+
+
+def gone(pid: int) -> bool:
+    """Whether no process has this number. What is out of sight is not known to be gone."""
+    return pid > 0 and not (PROC / str(pid)).exists()
 
 
 def own_user() -> int:

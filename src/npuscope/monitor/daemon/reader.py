@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from npuscope.monitor.daemon.addresses import Address, leave, listen
-from npuscope.monitor.daemon.identity import CREDENTIALS_SPACE, Identities, credentials
+from npuscope.monitor.daemon.identity import CREDENTIALS_SPACE, ROOT, Identities, credentials, overflow_user, own_user
 from npuscope.monitor.daemon.registry import SILENCE_SECONDS, Registry, Sender
 from npuscope.monitor.protocol.fabric import (
     Context,
@@ -42,6 +42,8 @@ BURST = 64
 """Datagrams read from one socket before the others get their turn."""
 RETRY_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 MOST_EVENTS = 10_000
+MOST_DOUBTS = 100
+"""So many lines a daemon writes about messages that it does not answer."""
 FULL = frozenset({errno.EAGAIN, errno.ENOBUFS})
 
 
@@ -79,6 +81,8 @@ class Reader:
         self.events: queue.SimpleQueue[str | Data] = queue.SimpleQueue()
         """Lines for the log and measurements, for somebody with time."""
         self._identities = Identities()
+        self._unknown_user = overflow_user()
+        self._reporters = (ROOT, own_user())
         self._selector = selectors.DefaultSelector()
         self._bound: list[tuple[Address, socket.socket]] = []
         self._calls: deque[Callable[[], None]] = deque()
@@ -191,16 +195,14 @@ class Reader:
                 self._note(f"a message of process {who[0]} was dropped: {error!r}")
 
     def _take(self, message: Message, endpoint: socket.socket, sender: Sender) -> None:
-        if isinstance(message, Data):
+        if isinstance(message, Data | Status) and sender.uid not in self._reporters:
+            self._doubt(f"a report by process {sender.pid} of user {sender.uid} was dropped: not this daemon's user")
+        elif isinstance(message, Data):
             self.counts.data += 1
             if self.events.qsize() < MOST_EVENTS:
                 self.events.put(message)
-            return
-        claimed = message.pids[0] if isinstance(message, Poll) else message.pid
-        if not self._identities.holds(sender.pid, claimed, sender.address):
-            self.counts.impostors += 1
-            if self.counts.impostors <= 100:
-                self._note(f"process {sender.pid} of user {sender.uid} says that it is {claimed}: not answered")
+        elif not self._believed(message, sender):
+            pass
         elif isinstance(message, Poll):
             self._answer_poll(message, endpoint, sender)
         elif isinstance(message, Status):
@@ -208,16 +210,42 @@ class Reader:
         else:
             self._answer_context(message, endpoint, sender)
 
+    def _believed(self, message: Poll | Status | Context, sender: Sender) -> bool:
+        """Whether it is who it says. One that is out of sight is taken at its word about its number, but the user,
+        which decides who may have it traced, has to be known."""
+        claimed = message.pids[0] if isinstance(message, Poll) else message.pid
+        if sender.hidden:
+            if sender.uid != self._unknown_user:
+                return True
+            self.registry.strangers += isinstance(message, Poll)
+            self._doubt(f"a container's process {claimed} of an unknown user was not answered")
+            return False
+        if self._identities.holds(sender.pid, claimed, sender.address):
+            return True
+        self._doubt(f"process {sender.pid} of user {sender.uid} says that it is {claimed}: not answered")
+        return False
+
+    def _doubt(self, line: str) -> None:
+        self.counts.impostors += 1
+        if self.counts.impostors <= MOST_DOUBTS:
+            self._note(line)
+
     def _answer_poll(self, poll: Poll, endpoint: socket.socket, sender: Sender) -> None:
         self.counts.polls += 1
         known = len(self.registry.processes)
         config = self.registry.poll(poll, sender, time.time())
-        if config is not None:
+        if config is None:
+            self._turned_away(poll, sender)
+        else:
             self._send(Answer(endpoint, sender, config_reply(config), bool(config)))
         if len(self.registry.processes) > known:
             self._note(f"registered process {poll.pids[0]} of job {poll.job}, user {sender.uid}")
         if config:
             self._note(f"sent a configuration to process {poll.pids[0]}")
+
+    def _turned_away(self, poll: Poll, sender: Sender) -> None:
+        if self.registry.refused <= MOST_DOUBTS:
+            self._note(f"process {poll.pids[0]} of user {sender.uid} was turned away: too many are registered")
 
     def _answer_context(self, context: Context, endpoint: socket.socket, sender: Sender) -> None:
         count = self.registry.context(context, time.time())
