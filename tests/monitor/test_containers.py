@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import other_user
 import pytest
 from daemon_process import Daemon, environment
 
@@ -17,28 +18,10 @@ from npuscope.monitor.daemon.registry import MOST_HIDDEN
 from npuscope.monitor.protocol import fabric, rpc
 from npuscope.monitor.protocol.fabric import Channel, Status, Types
 
-OTHER = 54321
 PIDS = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 USERS = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
 BOTH = Types.EVENTS | Types.ACTIVITIES
 REQUEST = rpc.trace_request("ACTIVITIES_LOG_FILE=/tmp/x.json", 0, [0], 3)
-POLL_AS_ANOTHER = """
-import os, socket, struct, sys
-endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-endpoint.bind(b"\\0npuscope-" + str(os.getpid()).encode() + b"\\0")
-endpoint.sendto(struct.pack("=Q32siiqi", 20, b"req", 3, 1, 0, os.getpid()), sys.argv[1] + "/dynolog")
-endpoint.settimeout(float(sys.argv[2]))
-try:
-    print(endpoint.recv(100)[8:11].decode())
-except TimeoutError:
-    print("silence")
-"""
-ASK_AS_ANOTHER = """
-import socket, sys
-with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20) as connection:
-    connection.sendall(bytes.fromhex(sys.argv[2]))
-    print(connection.recv(65536)[4:].decode())
-"""
 
 
 def possible(words: Sequence[str]) -> bool:
@@ -46,14 +29,6 @@ def possible(words: Sequence[str]) -> bool:
         return subprocess.run([*words, "true"], capture_output=True).returncode == 0
     except OSError:
         return False
-
-
-def as_another_user(script: str, *words: str) -> str:
-    command = ["/usr/bin/env", "python3", "-c", script, *words]
-    done = subprocess.run(
-        command, capture_output=True, text=True, user=OTHER, group=OTHER, extra_groups=[], cwd="/", timeout=60
-    )
-    return done.stdout.strip()
 
 
 @contextmanager
@@ -117,15 +92,15 @@ def test_the_plugins_reports_are_taken_from_out_of_sight(daemon: Daemon) -> None
     assert daemon.ask(rpc.simple_request("getStatus"))["nputrace"] == "Ready"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can act for two users")
+@pytest.mark.skipif(not other_user.possible(), reason="only root can act for two users")
 def test_users_stay_apart_out_of_sight(daemon: Daemon) -> None:
     daemon.folder.chmod(0o755)
     daemon.exchange(daemon.client(), poll(os.getpid()))
-    reply = as_another_user(ASK_AS_ANOTHER, str(daemon.port), rpc.frame(REQUEST).hex())
+    reply = other_user.run(other_user.ASK, str(daemon.port), rpc.frame(REQUEST).hex())
     assert "belong to other users" in reply and '"processesMatched":[]' in reply
-    assert as_another_user(POLL_AS_ANOTHER, str(daemon.folder), "20") == "req"
+    assert other_user.run(other_user.POLL, str(daemon.folder), "20") == "req"  # what is out of sight is not seen to end
     users = {process["user"] for process in daemon.ask(rpc.simple_request("getStatus"))["processes"]}
-    assert users == {os.getuid(), OTHER}
+    assert users == {os.getuid(), other_user.OTHER}
 
 
 def test_one_process_out_of_sight_cannot_fill_the_registry(daemon: Daemon) -> None:
@@ -147,11 +122,11 @@ def test_one_process_out_of_sight_cannot_fill_the_registry(daemon: Daemon) -> No
     assert "20 polls were turned away" in reply["reason"]
 
 
-@pytest.mark.skipif(os.getuid() != 0 or not possible(USERS), reason="no user namespace can be made here")
+@pytest.mark.skipif(not other_user.possible() or not possible(USERS), reason="no user namespace can be made here")
 def test_a_user_that_cannot_be_told_is_not_answered_and_a_person_learns_it(folder: Path) -> None:
     folder.chmod(0o755)
     with contained(folder, USERS) as daemon:
-        assert as_another_user(POLL_AS_ANOTHER, str(folder), "1") == "silence"
+        assert other_user.run(other_user.POLL, str(folder), "1") == "silence"
         assert daemon.ask(rpc.simple_request("getStatus"))["processes"] == []
         reason = daemon.ask(REQUEST)["reason"]
         assert "1 polls came from containers whose processes and users the daemon cannot tell" in reason

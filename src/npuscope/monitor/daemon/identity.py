@@ -125,7 +125,15 @@ def _words(packed: bytes) -> str:
 
 def gone(pid: int) -> bool:
     """Whether no process has this number. What is out of sight is not known to be gone."""
-    return pid > 0 and not (PROC / str(pid)).exists()
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)  # /proc may be closed to us
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def own_user() -> int:

@@ -195,15 +195,14 @@ class Reader:
                 self._note(f"a message of process {who[0]} was dropped: {error!r}")
 
     def _take(self, message: Message, endpoint: socket.socket, sender: Sender) -> None:
-        if isinstance(message, Data | Status) and sender.uid not in self._reporters:
-            self._doubt(f"a report by process {sender.pid} of user {sender.uid} was dropped: not this daemon's user")
-        elif isinstance(message, Data):
+        if isinstance(message, Data):
             self.counts.data += 1
             if self.events.qsize() < MOST_EVENTS:
                 self.events.put(message)
-        elif not self._believed(message, sender):
-            pass
-        elif isinstance(message, Poll):
+            return
+        if not self._believed(message, sender):
+            return
+        if isinstance(message, Poll):
             self._answer_poll(message, endpoint, sender)
         elif isinstance(message, Status):
             self.registry.status(message)
@@ -214,6 +213,10 @@ class Reader:
         """Whether it is who it says. One that is out of sight is taken at its word about its number, but the user,
         which decides who may have it traced, has to be known."""
         claimed = message.pids[0] if isinstance(message, Poll) else message.pid
+        if isinstance(message, Status) and sender.uid not in self._reporters:
+            # It speaks for the whole node, and on a socket that is open to all.
+            self._doubt(f"a report by process {sender.pid} of user {sender.uid} was dropped: not this daemon's user")
+            return False
         if sender.hidden:
             if sender.uid != self._unknown_user:
                 return True

@@ -65,7 +65,8 @@ class RpcServer:
     def __init__(self, desk: Desk, listeners: Sequence[socket.socket]) -> None:
         self._desk = desk
         self._listeners = listeners
-        self._open = 0
+        self._open: dict[asyncio.StreamWriter, None] = {}
+        """Connections, the oldest first."""
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Answer until told to stop."""
@@ -75,16 +76,24 @@ class RpcServer:
             server.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        self._open[writer] = None
+        self._make_room()
         try:
             # A peer that leaves, or that is too slow, costs nothing and gets nothing.
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-                if self._open <= MOST_CONNECTIONS:
-                    await self._exchange(reader, writer)
+                await self._exchange(reader, writer)
         finally:
-            self._open -= 1
+            self._open.pop(writer, None)
             with contextlib.suppress(OSError):
                 writer.close()
+
+    def _make_room(self) -> None:
+        """Let the oldest connection go when there are too many: a request takes milliseconds, so that one dawdles, and
+        a crowd of its like would keep everybody out."""
+        if len(self._open) > MOST_CONNECTIONS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(READ_SECONDS):
