@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 CREDENTIALS = struct.Struct("=iII")
@@ -88,23 +87,33 @@ def rank(pid: int) -> int | None:
 
 def peer_user(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
     """The user at the other end of a TCP connection on this host; None when it comes from elsewhere."""
-    wanted = (_endpoints(*peer), _endpoints(*here))
+    pairs = [f" {local} {remote} ".encode() for local in _endpoints(*peer) for remote in _endpoints(*here)]
     for table in ("tcp", "tcp6"):
-        for local, remote, uid, inode in _connections(table):
-            # A socket that its process has closed belongs to no user, and would read as root's.
-            if inode and local in wanted[0] and remote in wanted[1]:
-                return uid
+        text = _connections(table)
+        for pair in pairs:
+            if (user := _owner(text, pair)) is not None:
+                return user
     return None
 
 
-def _connections(table: str) -> Iterator[tuple[str, str, int, int]]:
+def _connections(table: str) -> bytes:
     try:
-        lines = (PROC / "self" / "net" / table).read_text().splitlines()[1:]
+        return (PROC / "self" / "net" / table).read_bytes()
     except OSError:
-        return
-    for line in lines:
-        words = line.split()
-        yield words[1], words[2], int(words[7]), int(words[9])
+        return b""
+
+
+def _owner(text: bytes, pair: bytes) -> int | None:
+    """Whose connection it is. The text is searched and not split: it may have many thousands of lines, and splitting
+    them would keep the interpreter from answering polls."""
+    at = text.find(pair)
+    while at >= 0:
+        words = text[at : text.find(b"\n", at)].split()
+        # A socket that its process has closed belongs to no user, and would read as root's.
+        if int(words[8]):
+            return int(words[6])
+        at = text.find(pair, at + 1)
+    return None
 
 
 def _endpoints(host: str, port: int) -> set[str]:

@@ -79,8 +79,8 @@ class RpcServer:
         self._open[writer] = None
         self._make_room()
         try:
-            # A peer that leaves, or that is too slow, costs nothing and gets nothing.
-            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            # A peer that leaves, or that is too slow, costs nothing and gets nothing; nor does one at the daemon's end.
+            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._exchange(reader, writer)
         finally:
             self._open.pop(writer, None)
