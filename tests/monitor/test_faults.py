@@ -315,7 +315,7 @@ def test_what_proc_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(identity, "PROC", tmp_path)
     assert identity.command(os.getpid()) == "" and identity.rank(os.getpid()) is None
     assert identity.own_number(os.getpid()) is None
-    assert identity.peer_user(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+    assert identity.peer_in_table(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
     assert not identity.gone(os.getpid()) and not identity.gone(0) and identity.gone(2**22 + 1)
     assert identity.Identities().holds(os.getpid(), os.getpid(), b"")
     assert identity.overflow_user() == 65534

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from daemon_process import Daemon
 
+from npuscope.monitor.daemon.connections import owner
 from npuscope.monitor.daemon.folders import Folders, Refused
-from npuscope.monitor.daemon.identity import Identities, command, own_number, peer_user
+from npuscope.monitor.daemon.identity import Identities, command, own_number, peer_in_table, peer_user
 from npuscope.monitor.protocol import fabric, rpc
 from npuscope.monitor.protocol.fabric import Types
 
@@ -65,9 +66,13 @@ def test_the_user_at_the_other_end(listen: str, connect: str) -> None:
         connection, peer = server.accept()
         with connection:
             here = connection.getsockname()[:2]
-            assert peer_user(peer[:2], here) == os.getuid()
+            for user_of in (owner, peer_in_table, peer_user):
+                assert user_of(peer[:2], here) == os.getuid()
             client.close()  # a closed socket is nobody's, and least of all root's
-            assert peer_user(peer[:2], here) is None
+            for user_of in (owner, peer_in_table, peer_user):
+                assert user_of(peer[:2], here) is None
+            server_end = server.getsockname()[:2]
+            assert owner(server_end, ("127.0.0.1", 9)) is None  # a socket that listens is no connection
 
 
 @pytest.mark.skipif(os.getuid() != 0 or not can_be_nobody(), reason="only root can act for two users")

@@ -7,6 +7,8 @@ import socket
 import struct
 from pathlib import Path
 
+from npuscope.monitor.daemon.connections import Unknown, owner
+
 CREDENTIALS = struct.Struct("=iII")
 CREDENTIALS_SPACE = socket.CMSG_SPACE(CREDENTIALS.size)
 PROC = Path("/proc")
@@ -87,6 +89,14 @@ def rank(pid: int) -> int | None:
 
 def peer_user(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
     """The user at the other end of a TCP connection on this host; None when it comes from elsewhere."""
+    try:
+        return owner(peer, here)
+    except Unknown:
+        return peer_in_table(peer, here)
+
+
+def peer_in_table(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
+    """The same from a table of all connections, where the kernel answers no questions."""
     pairs = [f" {local} {remote} ".encode() for local in _endpoints(*peer) for remote in _endpoints(*here)]
     for table in ("tcp", "tcp6"):
         text = _connections(table)

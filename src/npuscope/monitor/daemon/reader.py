@@ -42,7 +42,6 @@ BURST = 64
 """Datagrams read from one socket before the others get their turn."""
 RETRY_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 MOST_EVENTS = 10_000
-PRIORITY = -10
 MOST_DOUBTS = 100
 """So many lines a daemon writes about messages that it does not answer."""
 FULL = frozenset({errno.EAGAIN, errno.ENOBUFS})
@@ -143,9 +142,6 @@ class Reader:
             os.close(descriptor)
 
     def _run(self) -> None:
-        # Jobs may keep every processor busy, and wait for an answer all the same. Only root may ask to go first.
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PRIORITY)
         self._next_collection = time.monotonic() + SILENCE_SECONDS
         while not self._stopping:
             for key, _ in self._selector.select(self._patience()):

@@ -65,8 +65,8 @@ class RpcServer:
     def __init__(self, desk: Desk, listeners: Sequence[socket.socket]) -> None:
         self._desk = desk
         self._listeners = listeners
-        self._open: dict[asyncio.StreamWriter, None] = {}
-        """Connections, the oldest first."""
+        self._open: dict[asyncio.Task[None] | None, None] = {}
+        """Connections, by the tasks that serve them, the oldest first."""
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Answer until told to stop."""
@@ -76,24 +76,24 @@ class RpcServer:
             server.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open[writer] = None
+        task = asyncio.current_task()
         self._make_room()
+        self._open[task] = None
         try:
             # A peer that leaves, or that is too slow, costs nothing and gets nothing; nor does one at the daemon's end.
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._exchange(reader, writer)
         finally:
-            self._open.pop(writer, None)
+            self._open.pop(task, None)
             with contextlib.suppress(OSError):
                 writer.close()
 
     def _make_room(self) -> None:
         """Let the oldest connection go when there are too many: a request takes milliseconds, so that one dawdles, and
         a crowd of its like would keep everybody out."""
-        if len(self._open) > MOST_CONNECTIONS:
-            oldest = next(iter(self._open))
+        if len(self._open) >= MOST_CONNECTIONS and (oldest := next(iter(self._open))):
             del self._open[oldest]
-            oldest.transport.abort()
+            oldest.cancel()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(READ_SECONDS):

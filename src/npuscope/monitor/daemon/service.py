@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -18,6 +19,8 @@ from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
 from npuscope.monitor.protocol.fabric import Data
 from npuscope.monitor.protocol.rpc import PORT
+
+PRIORITY = -10
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class Service:
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
+        # Jobs may keep every processor busy and wait for an answer all the same. The threads to come inherit this: one
+        # that holds the interpreter must not be kept from giving it up. Only root may ask to go first.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
         try:
             asyncio.run(self._serve())
         finally:
