@@ -33,8 +33,8 @@ $(SETUP): pyproject.toml | $(BIN)/pip
 	@touch $(SETUP) $(DEMO)
 
 $(DEMO): pyproject.toml | $(BIN)/pip
-	$(PIP) install -e '.[pyasc]'
-	@$(PIP) install -e '.[torch]' || echo 'demo: PyTorch cannot be installed here: the live trace will be left out' >&2
+	@$(PIP) install -e '.[pyasc,torch]' || \
+	{ echo 'demo: PyTorch cannot be installed here: the live trace will be left out' >&2; $(PIP) install -e '.[pyasc]'; }
 	@touch $(DEMO)
 
 demo: $(DEMO)
