@@ -9,10 +9,10 @@ from typing import Any
 from npuscope import __version__
 from npuscope.monitor.daemon.absence import explained
 from npuscope.monitor.daemon.folders import Folders, Refused
-from npuscope.monitor.daemon.identity import command, own_user, rank
+from npuscope.monitor.daemon.identity import ROOT, command, gone, own_user, rank
 from npuscope.monitor.daemon.ledger import Asked, Ledger, measure
 from npuscope.monitor.daemon.registry import Match, Order, Outcome, Registry
-from npuscope.monitor.daemon.status import ROOT, Account, Registrar
+from npuscope.monitor.daemon.status import Account, Registrar
 from npuscope.monitor.metrics.record import PROCESS, Record
 from npuscope.monitor.protocol import rpc
 from npuscope.monitor.protocol.config import BadConfig, expected_end, read, require_plain, trace_file, validate
@@ -56,6 +56,7 @@ class Desk:
         if function == "getVersion":
             return {"version": __version__}
         if function == "getStatus":
+            self._bury()
             return self.account.status(own_user() if uid is None else uid, remote=uid is None)
         if function == "setKinetOnDemandRequest":
             return self._trace(request, uid)
@@ -87,6 +88,7 @@ class Desk:
         order = Order(config, job, tuple(pids), limit, None if everybody else requester, dialect, ends)
         if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: obstacle(registry, order))):
             return _told(explained(Outcome((), held[1]), order), pairs) | {"commandStatus": held[0]}
+        self._bury()
         outcome = self._registrar(lambda registry: registry.trigger(order, now))
         reply = _told(explained(outcome, order), pairs)
         self._note(outcome, reply["processes"], order, pairs, now)
@@ -104,6 +106,12 @@ class Desk:
                     process["command"], order.dialect, file, measure(pairs), now, order.ends,
                 )  # fmt: skip
                 self.account.ledger.note(asked)
+
+    def _bury(self) -> None:
+        """Have processes forgotten that have ended; looking them up is too slow for the thread that answers polls."""
+        dead = [sender for sender in self._registrar(Registry.senders) if gone(sender.pid)]
+        if dead:
+            self._registrar(lambda registry: registry.forget(dead))
 
     def _understood(self, config: str, uid: int, now: float) -> tuple[dict[str, str], Dialect]:
         require_plain(config)
@@ -181,6 +189,7 @@ def _told(outcome: Outcome, pairs: dict[str, str], *, refused: bool = False) -> 
 
 def _shown(match: Match, log_file: str) -> dict[str, Any]:
     shown: dict[str, Any] = {"pid": match.pid, "outcome": match.outcome, "command": command(match.sender_pid)}
+    shown |= _where(match.sender_pid)
     if (number := rank(match.sender_pid)) is not None:
         shown["rank"] = number
     if match.sender_pid > 0:
@@ -208,3 +217,8 @@ def _measured(record: Record) -> dict[str, Any]:
         "labels": dict(record.labels),
         "values": dict(record.values),
     }
+
+
+def _where(sender_pid: int) -> dict[str, bool]:
+    """Marks a process that the daemon cannot see; its number, and the paths it writes to, are those inside."""
+    return {"container": True} if sender_pid <= 0 else {}

@@ -58,6 +58,8 @@ def look_up(pid: int, uid: int) -> Details:
 
 def health(process: Process, now: float) -> str | None:
     """What is wrong with a process: "exited", "stopped" (by a signal), "silent" (runs and does not poll), or None."""
+    if process.sender.hidden:  # only its polls tell
+        return None if now - process.last <= patience(process) else "silent"
     if not os.path.exists(f"{PROC}/{process.sender.pid}"):
         return "exited"
     if now - process.last <= patience(process):

@@ -96,7 +96,8 @@ class RpcServer:
         self._listeners = listeners
         self._certificates = certificates
         self._log = log
-        self._open = 0
+        self._open: dict[asyncio.Task[None] | None, None] = {}
+        """Connections, by the tasks that serve them, the oldest first."""
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Answer until told to stop."""
@@ -106,20 +107,28 @@ class RpcServer:
             server.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        task = asyncio.current_task()
+        self._make_room()
+        self._open[task] = None
         stream = Stream(reader, writer)
         try:
-            # A peer that leaves, or that is too slow, costs nothing and gets nothing.
-            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-                if self._open <= MOST_CONNECTIONS:
-                    if self._certificates:
-                        stream = TlsStream(self._certificates.context(self._log), reader, writer)
-                        await self._shake_hands(stream)
-                    await self._exchange(stream)
+            # A peer that leaves, or that is too slow, costs nothing and gets nothing; nor does one at the daemon's end.
+            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                if self._certificates:
+                    stream = TlsStream(self._certificates.context(self._log), reader, writer)
+                    await self._shake_hands(stream)
+                await self._exchange(stream)
         finally:
-            self._open -= 1
+            self._open.pop(task, None)
             with contextlib.suppress(OSError):
                 stream.close()
+
+    def _make_room(self) -> None:
+        """Let the oldest connection go when there are too many: a request takes milliseconds, so that one dawdles, and
+        a crowd of its like would keep everybody out."""
+        if len(self._open) >= MOST_CONNECTIONS and (oldest := next(iter(self._open))):
+            del self._open[oldest]
+            oldest.cancel()
 
     async def _shake_hands(self, stream: Stream) -> None:
         """Raises OSError or TimeoutError, after a line in the log, when that fails."""

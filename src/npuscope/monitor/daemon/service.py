@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -28,6 +29,7 @@ from npuscope.monitor.protocol.rpc import PORT
 
 LOG_SECONDS = 2.0
 """How long the last lines may take to be written."""
+PRIORITY = -10
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,10 @@ class Service:
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
+        # Jobs may keep every processor busy and wait for an answer all the same. The threads to come inherit this: one
+        # that holds the interpreter must not be kept from giving it up. Only root may ask to go first.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
         try:
             asyncio.run(self._serve())
         finally:

@@ -13,14 +13,14 @@ from typing import Any, Protocol, TypeVar
 
 from npuscope import __version__
 from npuscope.monitor.daemon.details import Lookups, health
+from npuscope.monitor.daemon.identity import ROOT
 from npuscope.monitor.daemon.ledger import Ledger, told
 from npuscope.monitor.daemon.registry import GRACE_SECONDS, Process, Registry
 from npuscope.monitor.protocol.config import trace_file
 from npuscope.monitor.protocol.fabric import Channel, Dialect
 
 T = TypeVar("T")
-Key = tuple[Dialect, int, int]
-ROOT = 0
+Key = tuple[Dialect, int, int | bytes]
 WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
 CHUNK = 128
 """Processes copied in one go: the thread that answers polls must not be kept longer."""
@@ -79,7 +79,9 @@ class Account:
             "last": process.last,
             "polls": process.polls,
         }
-        if process.sender.pid != process.leaf:
+        if process.sender.pid <= 0:
+            shown["container"] = True  # out of sight; its number, and the paths it writes to, are those inside
+        elif process.sender.pid != process.leaf:
             shown["hostPid"] = process.sender.pid  # it lives in a container, with numbers of its own
         if wrong := health(process, now):
             shown["health"] = wrong

@@ -68,7 +68,7 @@ class Site:
 
     def _state(self, request: Request, viewer: int | None) -> Response:
         account = self._account(viewer)
-        nodes = self._watch.shown(time.time())
+        nodes = self._watch.shown(account["now"])  # one clock for the whole document
         state = page_state(account, viewer, self.tally.recent(), round(WINDOW_SECONDS / 60), nodes)
         return Response(200, encode(state), JSON)
 
