@@ -111,6 +111,18 @@ def test_peers_that_leave_before_their_answer_cost_nothing(daemon: Daemon) -> No
     assert daemon.ask(VERSION) == {"version": __version__}
 
 
+def test_an_end_amid_requests_is_an_orderly_one(daemon: Daemon) -> None:
+    status = rpc.frame(rpc.simple_request("getStatus"))
+    with contextlib.ExitStack() as open_connections:
+        for number in range(120):
+            peer = open_connections.enter_context(socket.create_connection(("127.0.0.1", daemon.port), timeout=20))
+            peer.sendall(status if number % 2 else status[:3])
+        daemon.process.terminate()
+        assert daemon.process.wait(20) == 0
+    log = daemon.log.read_text()
+    assert "Traceback" not in log and "Exception" not in log
+
+
 # Disks and folders.
 
 
