@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from npuscope.tile.affine import Affine
 from npuscope.tile.atomics import OPERATIONS, exchange_if_equal, update
 from npuscope.tile.box import Box, both, everywhere, programs
 from npuscope.tile.hints import HINTS, broken
+from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.region import blocks, inside, region_of, runs
 from npuscope.tile.storage import Argument
@@ -30,7 +32,13 @@ class Machine:
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
+        self.deadline: float | None = None  # on the clock of time.monotonic
         self._ids: list[Affine] = []
+
+    def look_at_clock(self) -> None:
+        """Raise Overdue when the launch has had its time."""
+        if self.deadline is not None and monotonic() > self.deadline:
+            raise Overdue
 
     def begin(self, first: int, count: int) -> None:
         """Let the programs [first, first + count) be those that run; the first axis of the grid counts fastest."""
@@ -86,6 +94,8 @@ class Machine:
                 same = self._same(array, region.first)
                 self.accesses.region(site, Role.WRITE, argument, region, dtype.itemsize, shape, same)
                 whole = np.broadcast_to(array, (self.count, *shape))
+                if argument.storage.data is None:
+                    return
                 for place, memory in blocks(region, pieces, argument, dtype):
                     memory[...] = whole[place]
                 return
@@ -107,7 +117,7 @@ class Machine:
                 return
 
     def _regular(self, argument: Argument, dtype: np.dtype[Any]) -> bool:
-        return not argument.gaps and argument.storage.data is not None
+        return not argument.gaps
 
     def _box(self, mask: Any, shape: tuple[int, ...]) -> Box | None:
         """The mask as a box, those programs left out that take no part; None when it is no box."""

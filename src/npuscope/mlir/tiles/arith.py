@@ -17,8 +17,8 @@ from npuscope.tile.box import Box
 from npuscope.tile.shapes import choose
 
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op
+    from npuscope.mlir.tiles.program import TileWriter
 
 
 def constant(writer: TileWriter, op: Op) -> None:

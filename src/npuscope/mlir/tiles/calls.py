@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from npuscope.mlir.dialects import Lowering
 
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op
+    from npuscope.mlir.tiles.program import TileWriter
 
 
 def call(writer: TileWriter, op: Op, function: Callable[..., Any], *first: str) -> None:
