@@ -66,7 +66,12 @@ class Launches:
             ]
             arguments = [value.argument for value in bound if isinstance(value, Pointer) and value.argument is not None]
             accesses = Accesses(recorder, frozenset(id(storage) for storage in storages.found))
-            run(Machine(grid, arguments, accesses), program.entry, bound, program.largest, program.yields)
+            machine = Machine(grid, arguments, accesses)
+            machine.print_line = session.print_line
+            try:
+                run(machine, program.entry, bound, program.largest, program.yields)
+            finally:
+                machine.end()
         except BaseException as error:
             facts = {"error": f"{type(error).__name__}: {error}"}
             recorder.add_fault(Fault("stopped", max(recorder.rows - 1, 0), -1, 0, facts))
@@ -141,11 +146,25 @@ def _passed(signature: Any, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     for (name, kind), value in zip(signature, values, strict=True):
         if kind == "constexpr":
             continue
-        if isinstance(kind, tuple):
+        if isinstance(kind, str) and kind.startswith("tensordesc"):
+            yield from ((f"{name}[{index}]" if index else name, one) for index, one in enumerate(_taken_apart(value)))
+        elif isinstance(kind, tuple):
             inner = [(f"{name}[{index}]", one) for index, one in enumerate(kind)]
             yield from _passed(inner, value)
         else:
             yield name, value
+
+
+def _taken_apart(descriptor: Any) -> Sequence[Any]:
+    """What a kernel gets of a tensor descriptor: the tensor, its extents and strides, how it pads."""
+    from triton.backends import driver
+
+    own = getattr(driver, "decompose_descriptor", None)
+    if own is not None:
+        parts: Sequence[Any] = own(descriptor)
+        return parts
+    shape, strides = descriptor.shape, descriptor.strides
+    return [descriptor.base, *shape, *strides, descriptor.padding == "nan", *shape, *strides]
 
 
 def _shown(grid: tuple[int, int, int]) -> tuple[int, ...]:

@@ -113,5 +113,10 @@ def choose(condition: Any, one: Any, other: Any) -> Any:
     return np.where(dense(condition), dense(one), dense(other))
 
 
+def choose_whole(rank: int, condition: Any, one: Any, other: Any) -> Any:
+    """`one` in programs in which the condition holds, else `other`; both are tiles of `rank` axes."""
+    return choose(dense(condition).reshape((-1,) + (1,) * rank), one, other)
+
+
 def _wide(address: Affine | np.ndarray) -> np.ndarray:
     return address.wide() if isinstance(address, Affine) else address
