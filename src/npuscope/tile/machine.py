@@ -153,13 +153,13 @@ class Machine:
         pointer: Pointer, value: Any, mask: Any = None,
     ) -> np.ndarray:  # fmt: skip
         """Read, combine and write in one; returns what was there before (where the mask is true)."""
-        name, combine = OPERATIONS[kind]
+        operation = OPERATIONS[kind]
 
         def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
             values = np.broadcast_to(_values(value), chosen.shape)[chosen].astype(dtype, copy=False)
-            return update(memory, index, values, combine, wanted)
+            return update(memory, index, values, operation, wanted)
 
-        return self._exchange(site, name, semantics, dtype, shape, pointer, mask, change)
+        return self._exchange(site, operation.name, semantics, dtype, shape, pointer, mask, change)
 
     def compare_and_swap(
         self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, expected: Any,
