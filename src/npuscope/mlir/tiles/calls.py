@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def call(writer: TileWriter, op: Op, function: Callable[..., Any], *first: str) -> None:
     """`result = function(first..., operands...)`."""
-    name = writer.constant(function, getattr(function, "__name__", "f"))
+    hint = getattr(function, "__name__", "f")
+    name = writer.constant(function, hint if hint.isidentifier() else "f")
     words = ", ".join((*first, *writer.uses(op.operands)))
     results = ", ".join(writer.define(result) for result in op.results)
     writer.emit(f"{results} = {name}({words})" if results else f"{name}({words})")
