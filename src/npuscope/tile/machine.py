@@ -272,7 +272,7 @@ class Machine:
 
     def lanes(self, pointer: Pointer, mask: Any) -> tuple[np.ndarray, np.ndarray]:
         """The addresses of a tile, and which of them are touched, as arrays that broadcast against each other."""
-        address = pointer.address.wide() if type(pointer.address) is Affine else pointer.address
+        address = pointer.address.wide() if isinstance(pointer.address, Affine) else pointer.address
         touched = np.ones((1,) * address.ndim, np.bool_) if mask is None else _truths(mask)
         if self.active is not None:
             touched = touched & self.active.reshape((-1,) + (1,) * (address.ndim - 1))
