@@ -86,7 +86,11 @@ class Launches:
             machine = Machine(grid, arguments, accesses)
             if session.timeout is not None:
                 machine.deadline = monotonic() + session.timeout
-            run(machine, program.entry, bound, program.largest, program.yields, parts)
+            machine.print_line = session.print_line
+            try:
+                run(machine, program.entry, bound, program.largest, program.yields, parts)
+            finally:
+                machine.end()
         except Overdue as overdue:
             error = _too_long(program.name, session.timeout, overdue, prod(grid))
             self._stopped(error)

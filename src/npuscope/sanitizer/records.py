@@ -25,6 +25,7 @@ class LaunchRecord:
     checked: bool = True
     stopped: str = ""
     part: str = ""
+    tile: bool = False  # it ran programs of a tile kernel
 
 
 class LaunchLog:
@@ -48,7 +49,7 @@ class LaunchLog:
         return LaunchRecord(
             launch.index, launch.kernel, launch.chip, launch.arch, len(launch.cores),
             self._instructions if checked else 0, checked, "; ".join(stops),
-            part_of(launch),
+            part_of(launch), launch.of_programs,
         )
 
 

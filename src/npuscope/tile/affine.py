@@ -10,7 +10,7 @@ import numpy as np
 Base = int | np.ndarray
 """One number for every program, or an int64 array with one for each."""
 
-SIGNED = {8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
+SIGNED: dict[int, np.dtype[Any]] = {8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
 
 
 class Affine:
@@ -61,10 +61,11 @@ class Affine:
     def wide(self) -> np.ndarray:
         """The numbers as an int64 array."""
         rank = len(self.shape)
-        total = np.asarray(self.base, np.int64).reshape((-1,) + (1,) * rank)
+        base = within_64_bits(self.base) if isinstance(self.base, int) else self.base
+        total = np.asarray(base, np.int64).reshape((-1,) + (1,) * rank)
         for axis, (stride, count) in enumerate(zip(self.strides, self.shape, strict=True)):
             if stride and count > 1:
-                steps = np.arange(0, stride * count, stride, dtype=np.int64)
+                steps = np.arange(count) * np.int64(within_64_bits(stride))
                 total = total + steps.reshape((1,) + (1,) * axis + (count,) + (1,) * (rank - axis - 1))
         return total
 
@@ -98,10 +99,19 @@ def multiply(one: Affine, other: Affine) -> Affine | None:
     return Affine(one.base * factor, tuple(stride * factor for stride in one.strides), one.shape, one.bits)
 
 
+FAR = 1 << 62
+
+
+def within_64_bits(number: int) -> int:
+    """The number as 64 bits with a sign hold it."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def fits(value: Affine) -> bool:
     """Whether every number fits the width of the type."""
-    if value.bits == 64:
-        return True
+    if value.bits == 64 and not isinstance(value.base, int):
+        low, high = value.span()  # the bases have wrapped by themselves
+        return low >= -FAR and high < FAR
     low, high = value.extremes()
     limit = 1 << (value.bits - 1)
     return -limit <= low and high < limit

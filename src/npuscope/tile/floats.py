@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from npuscope.tile import directed
 from npuscope.tile.affine import dense
+from npuscope.tile.narrow import is_eight_bits, saturated, towards_zero
 from npuscope.tile.shapes import Shape, whole
 
 WIDE = np.dtype(np.float32)
@@ -57,8 +59,7 @@ def to_integer(dtype: np.dtype[Any], value: np.ndarray) -> np.ndarray:
 
 def multiply_add(one: np.ndarray, other: np.ndarray, third: np.ndarray) -> np.ndarray:
     """one * other + third, rounded once."""
-    wider = {2: np.float32, 4: np.float64, 8: np.longdouble}[one.dtype.itemsize]
-    return (one.astype(wider) * other.astype(wider) + third.astype(wider)).astype(one.dtype)
+    return directed.multiply_add("rn", one, other, third)
 
 
 def through(function: Callable[[np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
@@ -97,16 +98,11 @@ def to_tf32(value: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(value), result, value)
 
 
-def to_float(dtype: np.dtype[Any], towards_zero: bool, value: np.ndarray) -> np.ndarray:
-    """The value in another float type, rounded to the nearest, or towards zero."""
-    result = value.astype(dtype)
-    if not towards_zero or dtype.itemsize >= value.dtype.itemsize:
-        return result
-    back = result.astype(value.dtype)
-    away = np.abs(back) > np.abs(value)
-    bits = np.dtype(f"int{8 * dtype.itemsize}")
-    nearer = (result.view(bits) - bits.type(1)).view(dtype)  # one step towards zero, whatever the sign
-    return np.where(away, nearer, result)
+def to_float(dtype: np.dtype[Any], cut: bool, value: np.ndarray) -> np.ndarray:
+    """The value in another float type, rounded to the nearest, or `cut` towards zero; 8 bits hold at their largest."""
+    if cut and dtype.itemsize < value.dtype.itemsize:
+        return towards_zero(dtype, value)
+    return saturated(dtype, value) if is_eight_bits(dtype) and value.dtype != dtype else value.astype(dtype)
 
 
 def clamp(keeps_nan: bool, value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from npuscope.tile.overflow import plain, wrap
 Value = Any
 """Affine, Box or an array."""
 
-UNSIGNED = {
+UNSIGNED: dict[np.dtype[Any], Any] = {
     np.dtype(np.int8): np.uint8,
     np.dtype(np.int16): np.uint16,
     np.dtype(np.int32): np.uint32,
@@ -33,6 +33,11 @@ def unsigned(value: Value) -> np.ndarray:
 def signed(array: np.ndarray) -> np.ndarray:
     """The same bits read as numbers with a sign."""
     return array.view(SIGNED[array.dtype.itemsize * 8]) if array.dtype != np.bool_ else array
+
+
+def reinterpret(dtype: np.dtype[Any], value: Value) -> np.ndarray:
+    """The same bits as another type of the same width."""
+    return np.ascontiguousarray(plain(dense(value))).view(dtype)
 
 
 def add(site: int, one: Value, other: Value) -> Value:
@@ -106,7 +111,7 @@ def remainder(report: Report, one: Value, other: Value) -> Value:
     """What a division towards zero leaves; it has the sign of `one`."""
     if type(one) is Affine and _is_plain_divisor(other) and other.base > 0:
         low, high = one.extremes()
-        if 0 <= low and high < other.base:
+        if low >= 0 and high < other.base:
             return one
         if one.flat and low >= 0:
             return affine.Affine(one.base % other.base, one.strides, one.shape, one.bits)
@@ -131,6 +136,12 @@ def floor_divide(report: Report, one: Value, other: Value) -> Value:
 def ceil_divide(report: Report, one: Value, other: Value) -> Value:
     """one / other, upwards."""
     return -np.floor_divide(-plain(dense(one)), _divisor(report, other))
+
+
+def ceil_divide_unsigned(report: Report, one: Value, other: Value) -> Value:
+    """one / other of numbers without a sign, upwards."""
+    left, right = unsigned(one), unsigned(_divisor(report, other))
+    return signed(left // right + (left % right != 0).astype(left.dtype))
 
 
 def _is_plain_divisor(value: Value) -> bool:
@@ -232,8 +243,9 @@ def maximum_unsigned(one: Value, other: Value) -> Value:
 def high_product_unsigned(one: Value, other: Value) -> Value:
     """The upper half of the product of numbers without a sign."""
     left, right = unsigned(one), unsigned(other)
-    if left.dtype == np.uint32:
-        return signed(((left.astype(np.uint64) * right) >> np.uint64(32)).astype(np.uint32))
+    if left.dtype.itemsize < 8:
+        bits = np.uint64(left.dtype.itemsize * 8)
+        return signed(((left.astype(np.uint64) * right) >> bits).astype(left.dtype))
     low_mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a, b, c, d = left >> half, left & low_mask, right >> half, right & low_mask
     middle = a * d + ((b * d) >> half)
@@ -270,9 +282,17 @@ def _compare_rows(predicate: int, one: Affine, other: Affine) -> Value | None:
             return None
         holds = np.asarray(COMPARISONS[predicate](one.base, other.base)).reshape(-1)
         return programs(holds, one.shape) if one.shape else holds
+    if one.bits == 64 and not _is_small(one, other):
+        return None  # their difference may not fit
     if predicate in (4, 5):  # a > b is b < a
         one, other, predicate = other, one, predicate - 2
     return below(affine.subtract(one, other), strict=predicate == 2)
+
+
+def _is_small(*values: Affine) -> bool:
+    """Whether differences of the numbers fit 64 bits."""
+    limit = 1 << 62
+    return all(-limit <= low and high < limit for low, high in (value.extremes() for value in values))
 
 
 def widen(bits: int, value: Value) -> Value:

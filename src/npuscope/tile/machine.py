@@ -33,7 +33,10 @@ class Machine:
         self.count = 0
         self.active: np.ndarray | None = None
         self.deadline: float | None = None  # on the clock of time.monotonic
+        self.print_line: Callable[[str], None] = lambda line: None
         self._ids: list[Affine] = []
+        self._first = 0
+        self._said: list[tuple[int, str]] = []
 
     def look_at_clock(self) -> None:
         """Raise Overdue when the launch has had its time."""
@@ -42,13 +45,30 @@ class Machine:
 
     def begin(self, first: int, count: int) -> None:
         """Let the programs [first, first + count) be those that run; the first axis of the grid counts fastest."""
+        self.end()
         self.count = count
         self.active = None
+        self._first = first
         numbers = np.arange(first, first + count)
         width, height, _ = self.grid
         parts = (numbers % width, numbers // width % height, numbers // (width * height))
         self._ids = [Affine(_one_or_all(part), (), (), 32) for part in parts]
         self.accesses.begin(first, count)
+
+    def end(self) -> None:
+        """Let be heard what the programs had to say, one program after the other."""
+        for _, line in sorted(self._said, key=lambda said: said[0]):
+            self.print_line(line)
+        self._said.clear()
+
+    def say(self, program: int, line: str) -> None:
+        """Take a line that a program (counted from the first that runs) prints."""
+        self._said.append((program, line))
+
+    def place(self, program: int) -> tuple[int, int, int]:
+        """A program's place in the grid (it is counted from the first that runs)."""
+        number, (width, height, _) = self._first + program, self.grid
+        return number % width, number // width % height, number // (width * height)
 
     def program_id(self, axis: int) -> Affine:
         """The programs' place in the grid."""
@@ -163,13 +183,13 @@ class Machine:
         pointer: Pointer, value: Any, mask: Any = None,
     ) -> np.ndarray:  # fmt: skip
         """Read, combine and write in one; returns what was there before (where the mask is true)."""
-        name, combine = OPERATIONS[kind]
+        operation = OPERATIONS[kind]
 
         def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
             values = np.broadcast_to(_values(value), chosen.shape)[chosen].astype(dtype, copy=False)
-            return update(memory, index, values, combine, wanted)
+            return update(memory, index, values, operation, wanted)
 
-        return self._exchange(site, name, semantics, dtype, shape, pointer, mask, change)
+        return self._exchange(site, operation.name, semantics, dtype, shape, pointer, mask, change)
 
     def compare_and_swap(
         self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, expected: Any,
@@ -201,6 +221,38 @@ class Machine:
             result[good] = change(argument.storage.typed(dtype), index, good)
         return result
 
+    def atomic_load(
+        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any = None
+    ) -> np.ndarray:
+        """Read elements that other programs may change at any time."""
+
+        def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+            return memory[index]
+
+        return self._exchange(site, "atomic_load", semantics, dtype, shape, pointer, mask, change)
+
+    def atomic_store(
+        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, value: Any,
+        mask: Any = None,
+    ) -> None:  # fmt: skip
+        """Write elements that other programs may look at at any time."""
+
+        def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+            memory[index] = np.broadcast_to(_values(value), chosen.shape)[chosen]
+            return memory[index]
+
+        self._exchange(site, "atomic_store", semantics, dtype, shape, pointer, mask, change)
+
+    def check(self, site: int, message: str, shape: tuple[int, ...], condition: Any) -> None:
+        """Note where something does not hold that the kernel says must."""
+        failed = ~_truths(condition)
+        if self.active is not None:
+            failed = failed & self.active.reshape((-1,) + (1,) * len(shape))
+        if failed.any():
+            row = np.broadcast_to(failed, (failed.shape[0], *shape))
+            lane = [int(index[0]) for index in np.nonzero(row)[1:]]
+            self.accesses.note("tile_assert", site, row, {"message": message, "tile": list(shape), "lane": lane})
+
     def barrier(self, site: int) -> None:
         """The lanes of every program wait for each other."""
         self.accesses.barrier(site)
@@ -220,7 +272,7 @@ class Machine:
 
     def lanes(self, pointer: Pointer, mask: Any) -> tuple[np.ndarray, np.ndarray]:
         """The addresses of a tile, and which of them are touched, as arrays that broadcast against each other."""
-        address = pointer.address.wide() if type(pointer.address) is Affine else pointer.address
+        address = pointer.address.wide() if isinstance(pointer.address, Affine) else pointer.address
         touched = np.ones((1,) * address.ndim, np.bool_) if mask is None else _truths(mask)
         if self.active is not None:
             touched = touched & self.active.reshape((-1,) + (1,) * (address.ndim - 1))

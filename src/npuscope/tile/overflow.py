@@ -46,11 +46,25 @@ def wrap(operation: str, site: int, one: Affine, other: Affine, exact: Affine) -
     """The result of an operation that did not fit, as the device has it."""
     values = exact.wide()
     limit = 1 << (exact.bits - 1)
-    where = np.unravel_index(int(np.argmax((values < -limit) | (values >= limit))), values.shape)
+    if exact.bits == 64:  # the values have wrapped already; those farthest out are among the culprits
+        where = np.unravel_index(int(np.argmax(np.abs(_about(exact)))), values.shape)
+    else:
+        where = np.unravel_index(int(np.argmax((values < -limit) | (values >= limit))), values.shape)
     cases = [int(np.broadcast_to(operand.wide(), values.shape)[where]) for operand in (one, other)]
     result: Wrapped = values.astype(SIGNED[exact.bits]).view(Wrapped)
     result.note = Overflow(operation, site, cases[0], cases[1], exact.bits)
     return result
+
+
+def _about(value: Affine) -> np.ndarray:
+    """The numbers as floats, for what does not fit 64 bits."""
+    rank = len(value.shape)
+    total = np.asarray(value.base, np.float64).reshape((-1,) + (1,) * rank)
+    for axis, (stride, count) in enumerate(zip(value.strides, value.shape, strict=True)):
+        if stride and count > 1:
+            place = (1,) + (1,) * axis + (count,) + (1,) * (rank - axis - 1)
+            total = total + (np.arange(count) * float(stride)).reshape(place)
+    return total
 
 
 def plain(value: np.ndarray) -> np.ndarray:

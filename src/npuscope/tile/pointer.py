@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.tile import affine
-from npuscope.tile.affine import Affine, dense
+from npuscope.tile.affine import Affine, dense, within_64_bits
 from npuscope.tile.overflow import Wrapped
 from npuscope.tile.storage import Argument
 
@@ -27,8 +27,10 @@ def advance(size: int, pointer: Pointer, offset: Any) -> Pointer:
     address = pointer.address
     if type(address) is Affine and type(offset) is Affine:
         strides = tuple(stride + step * size for stride, step in zip(address.strides, offset.strides, strict=True))
-        return Pointer(pointer.argument, Affine(address.base + offset.base * size, strides, address.shape, 64))
-    left = address.wide() if type(address) is Affine else address
+        moved_base = address.base + offset.base * size
+        base = within_64_bits(moved_base) if isinstance(moved_base, int) else moved_base
+        return Pointer(pointer.argument, Affine(base, strides, address.shape, 64))
+    left = address.wide() if isinstance(address, Affine) else address
     moved = offset.wide() if type(offset) is Affine else offset.astype(np.int64)
     total = left + moved * size
     if type(moved) is Wrapped or type(left) is Wrapped:

@@ -9,8 +9,8 @@ import numpy as np
 
 from npuscope.tile.shapes import Shape, whole
 
-Combine = Callable[..., Any]
-"""Takes the left values and then the right values, returns the combined ones (a tuple when there are several)."""
+Combine = Callable[..., tuple[np.ndarray, ...]]
+"""Takes the left values and then the right values, returns the combined ones."""
 
 
 def reduce_with(ufunc: np.ufunc, axis: int, shape: Shape, value: Any) -> np.ndarray:
@@ -21,20 +21,18 @@ def reduce_with(ufunc: np.ufunc, axis: int, shape: Shape, value: Any) -> np.ndar
 
 
 def reduce_by(combine: Combine, axis: int, shape: Shape, *values: Any) -> Any:
-    """The reduction by any function, halves against halves."""
+    """The reduction by any associative function, neighbours first, so that the order is kept."""
     parts = _together(shape, values)
     while parts[0].shape[axis + 1] > 1:
         length = parts[0].shape[axis + 1]
-        half = length // 2
-        left = [_part(part, axis, 0, half) for part in parts]
-        right = [_part(part, axis, half, 2 * half) for part in parts]
-        combined = _tuple(combine(*left, *right))
+        paired = length - length % 2
+        left = [_part(part, axis, 0, paired, 2) for part in parts]
+        right = [_part(part, axis, 1, paired, 2) for part in parts]
+        combined = [np.broadcast_to(part, left[0].shape) for part in combine(*left, *right)]
         if length % 2:
-            last = [_part(part, axis, length - 1, length) for part in parts]
-            combined = tuple(
-                np.concatenate([np.asarray(one), tail], axis + 1) for one, tail in zip(combined, last, strict=True)
-            )
-        parts = [np.asarray(one) for one in combined]
+            rest = [_part(part, axis, length - 1, length) for part in parts]
+            combined = [np.concatenate(pair, axis + 1) for pair in zip(combined, rest, strict=True)]
+        parts = combined
     results = tuple(np.squeeze(part, axis + 1) for part in parts)
     return results if len(results) > 1 else results[0]
 
@@ -56,9 +54,9 @@ def scan_by(combine: Combine, axis: int, reverse: bool, shape: Shape, *values: A
     while distance < length:
         left = [_part(part, axis, 0, length - distance) for part in parts]
         right = [_part(part, axis, distance, length) for part in parts]
-        combined = _tuple(combine(*left, *right))
+        combined = [np.broadcast_to(part, left[0].shape) for part in combine(*left, *right)]
         parts = [
-            np.concatenate([_part(part, axis, 0, distance), np.asarray(one)], axis + 1)
+            np.concatenate([_part(part, axis, 0, distance), one], axis + 1)
             for part, one in zip(parts, combined, strict=True)
         ]
         distance *= 2
@@ -72,12 +70,8 @@ def _together(shape: Shape, values: tuple[Any, ...]) -> list[np.ndarray]:
     return [np.broadcast_to(array, (programs, *shape)) for array in arrays]
 
 
-def _part(array: np.ndarray, axis: int, begin: int, end: int) -> np.ndarray:
-    return array[(slice(None),) * (axis + 1) + (slice(begin, end),)]
-
-
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
+def _part(array: np.ndarray, axis: int, begin: int, end: int, step: int = 1) -> np.ndarray:
+    return array[(slice(None),) * (axis + 1) + (slice(begin, end, step),)]
 
 
 def histogram(bins: int, shape: Shape, value: Any, mask: Any = None) -> np.ndarray:

@@ -67,14 +67,36 @@ def transpose(order: Shape, shape: Shape, value: Any) -> Any:
 def reshape(source: Shape, shape: Shape, value: Any) -> Any:
     """The same elements in row-major order under another shape."""
     if type(value) is Pointer:
-        address = value.address.wide() if type(value.address) is Affine else value.address
-        return Pointer(value.argument, reshape(source, shape, address))
-    if type(value) is Affine and value.flat:
-        return with_shape(value, (0,) * len(shape), shape)
+        address = reshape(source, shape, value.address)
+        return Pointer(value.argument, address)
+    if type(value) is Affine:
+        strides = _respread(source, shape, value.strides)
+        if strides is not None:
+            return with_shape(value, strides, shape)
     if type(value) is Box and not value.bounds:
         return Box(shape, {})
-    array = whole(source, value)
+    array = dense(value)
+    if array.size == array.shape[0]:  # one number all over
+        return array.reshape((-1,) + (1,) * len(shape))
+    array = whole(source, array)
     return array.reshape((array.shape[0], *shape))
+
+
+def _respread(source: Shape, shape: Shape, strides: Shape) -> Shape | None:
+    """Strides under another shape, where only axes of length 1 come and go or one axis is taken apart; else None."""
+    moving = [(count, stride) for count, stride in zip(source, strides, strict=True) if count > 1]
+    if not any(strides):
+        return (0,) * len(shape)
+    if len(moving) == 1:
+        result, step = [], moving[0][1]
+        for count in reversed(shape):
+            result.append(step if count > 1 else 0)
+            step *= count
+        return tuple(reversed(result))
+    if [count for count, _ in moving] == [count for count in shape if count > 1]:
+        left = iter(stride for _, stride in moving)
+        return tuple(next(left) if count > 1 else 0 for count in shape)
+    return None
 
 
 def join(shape: Shape, one: Any, other: Any) -> np.ndarray:
@@ -111,6 +133,11 @@ def choose(condition: Any, one: Any, other: Any) -> Any:
         argument = one.argument if one.argument is other.argument else None
         return Pointer(argument, np.where(dense(condition), _wide(one.address), _wide(other.address)))
     return np.where(dense(condition), dense(one), dense(other))
+
+
+def choose_whole(rank: int, condition: Any, one: Any, other: Any) -> Any:
+    """`one` in programs in which the condition holds, else `other`; both are tiles of `rank` axes."""
+    return choose(dense(condition).reshape((-1,) + (1,) * rank), one, other)
 
 
 def _wide(address: Affine | np.ndarray) -> np.ndarray:

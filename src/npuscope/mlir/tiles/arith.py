@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npuscope.mlir.attributes import parse_number
-from npuscope.mlir.tiles.calls import alias, at_site, call, operator, pure
+from npuscope.mlir.tiles.calls import at_site, call, operator, pure
 from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, shape_of
 from npuscope.mlir.tiles.literals import dense_elements
 from npuscope.tile import floats, integers
 from npuscope.tile.affine import Affine
 from npuscope.tile.box import Box
-from npuscope.tile.shapes import choose
+from npuscope.tile.narrow import is_eight_bits
+from npuscope.tile.shapes import choose, choose_whole
 
 if TYPE_CHECKING:
     from npuscope.mlir.reader import Op
@@ -80,6 +81,12 @@ def as_type(dtype: np.dtype[Any], value: Any) -> np.ndarray:
     return result
 
 
+def shortened(writer: TileWriter, op: Op) -> None:
+    """A conversion to a narrower float."""
+    dtype = dtype_of(element_of(op.results[0].type))
+    call(writer, op, partial(floats.to_float, dtype, False) if is_eight_bits(dtype) else partial(as_type, dtype))
+
+
 def from_unsigned(dtype: np.dtype[Any], value: Any) -> np.ndarray:
     """An integer without a sign as a float."""
     result: np.ndarray = integers.unsigned(value).astype(dtype)
@@ -92,10 +99,31 @@ def to_unsigned(dtype: np.dtype[Any], value: np.ndarray) -> np.ndarray:
     return wide.astype(f"uint{8 * dtype.itemsize}").view(dtype)
 
 
+def select(writer: TileWriter, op: Op) -> None:
+    """arith.select; one truth may choose between whole tiles."""
+    rank = len(shape_of(op.results[0].type))
+    call(writer, op, choose if shape_of(op.operands[0].type) or not rank else partial(choose_whole, rank))
+
+
+def bitcast(writer: TileWriter, op: Op) -> None:
+    """arith.bitcast: the same bits as another type."""
+    call(writer, op, partial(integers.reinterpret, dtype_of(element_of(op.results[0].type))))
+
+
 def index_cast(writer: TileWriter, op: Op) -> None:
     """arith.index_cast: wider or narrower, as the types say."""
     wider = bits_of(element_of(op.results[0].type)) > bits_of(element_of(op.operands[0].type))
     (widened(integers.widen) if wider else widened(integers.narrow))(writer, op)
+
+
+def extended_sum(writer: TileWriter, op: Op) -> None:
+    """arith.addui_extended: the sum and whether it passed the width."""
+    call(writer, op, _sum_and_carry)
+
+
+def _sum_and_carry(one: Any, other: Any) -> tuple[Any, Any]:
+    total = integers.add(0, integers.dense(one), integers.dense(other))
+    return total, integers.unsigned(total) < integers.unsigned(one)
 
 
 def extended_product(writer: TileWriter, op: Op) -> None:
@@ -143,9 +171,12 @@ LOWERINGS = {
     "arith.extui": widened(integers.widen_unsigned),
     "arith.trunci": widened(integers.narrow),
     "arith.index_cast": index_cast,
+    "arith.index_castui": index_cast,
+    "arith.ceildivui": division(integers.ceil_divide_unsigned),
+    "arith.addui_extended": extended_sum,
     "arith.mulsi_extended": extended_product,
     "arith.mului_extended": extended_product,
-    "arith.select": pure(choose),
+    "arith.select": select,
     "arith.addf": operator("+"),
     "arith.subf": operator("-"),
     "arith.mulf": operator("*"),
@@ -158,10 +189,11 @@ LOWERINGS = {
     "arith.minimumf": pure(np.minimum),
     "arith.cmpf": compare_floats,
     "arith.extf": converted(as_type),
-    "arith.truncf": converted(as_type),
+    "arith.truncf": shortened,
+    "arith.convertf": shortened,
     "arith.sitofp": converted(floats.from_integer),
     "arith.uitofp": converted(from_unsigned),
     "arith.fptosi": converted(floats.to_integer),
     "arith.fptoui": converted(to_unsigned),
-    "arith.bitcast": alias,
+    "arith.bitcast": bitcast,
 }

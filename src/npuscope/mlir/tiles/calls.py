@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from npuscope.mlir.dialects import Lowering
-
 if TYPE_CHECKING:
     from npuscope.mlir.reader import Op
     from npuscope.mlir.tiles.program import TileWriter
@@ -14,23 +12,24 @@ if TYPE_CHECKING:
 
 def call(writer: TileWriter, op: Op, function: Callable[..., Any], *first: str) -> None:
     """`result = function(first..., operands...)`."""
-    name = writer.constant(function, getattr(function, "__name__", "f"))
+    hint = getattr(function, "__name__", "f")
+    name = writer.constant(function, hint if hint.isidentifier() else "f")
     words = ", ".join((*first, *writer.uses(op.operands)))
     results = ", ".join(writer.define(result) for result in op.results)
     writer.emit(f"{results} = {name}({words})" if results else f"{name}({words})")
 
 
-def pure(function: Callable[..., Any]) -> Lowering:
+def pure(function: Callable[..., Any]) -> Any:
     """An operation that is a function of its operands."""
     return lambda writer, op: call(writer, op, function)
 
 
-def at_site(function: Callable[..., Any]) -> Lowering:
+def at_site(function: Callable[..., Any]) -> Any:
     """A function whose first argument is the operation's site."""
     return lambda writer, op: call(writer, op, function, str(writer.site()))
 
 
-def operator(symbol: str) -> Lowering:
+def operator(symbol: str) -> Any:
     """An operation that is a Python operator on arrays."""
 
     def lower(writer: TileWriter, op: Op) -> None:

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 JUMPS = ("cf.br", "cf.cond_br")
 
 
-def blocks(writer: TileWriter, region: Region) -> None:
-    """Every block in the order of the text, for those programs that come to it. Raises Unsupported for a way back."""
+def blocks(writer: TileWriter, region: Region) -> list[str]:
+    """Every block in the order of the text, for those programs that come to it; returns the names of what the region
+    returns. Raises Unsupported for a way back."""
     numbers = {id(block): number for number, block in enumerate(region.blocks)}
     paths = fresh(writer, "paths")
     for block in region.blocks[1:]:
         names = [writer.define(argument) for argument in block.arguments]
         assign(writer, names, ["None"] * len(names))
+    ends = [block.operations[-1] for block in region.blocks if block.operations[-1].name not in JUMPS]
+    results = [fresh(writer, "result") for _ in (ends[0].operands if ends else ())]
+    assign(writer, results, ["None"] * len(results))
     writer.emit(f"{paths} = {writer.constant(Paths, 'Paths')}(m)")
     for number, block in enumerate(region.blocks):
         if number:
@@ -38,9 +42,12 @@ def blocks(writer: TileWriter, region: Region) -> None:
         else:
             # A return ends only the way of those who are here.
             writer.body(operations)
+            for name, value in zip(results, writer.uses(last.operands), strict=True):
+                writer.emit(f"{name} = {paths}.pass_on({value}, {name})")
         if number:
             writer.dedent()
     writer.emit(f"{paths}.end()")
+    return results
 
 
 def _leave(writer: TileWriter, op: Op, paths: str, numbers: dict[int, int]) -> None:

@@ -17,7 +17,7 @@ from npuscope.mlir.tiles.literals import parse_listed
 from npuscope.tile.hints import HINTS
 from npuscope.trace.schema import Site
 
-ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas")
+ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 
 
 class TileWriter(Writer):
@@ -26,9 +26,9 @@ class TileWriter(Writer):
     def __init__(self, is_library: IsLibrary, add_site: AddSite, module: Op) -> None:
         super().__init__(is_library, add_site, tile_lowerings())
         self.labels = 0
-        self.blocks = False
         names = {op.name for op in module.walk()}
-        self.yields = "scf.while" in names and not names.isdisjoint(ATOMICS)
+        waits = not names.isdisjoint(ATOMICS) or any(_is_volatile(op) for op in module.walk())
+        self.yields = ("scf.while" in names and waits) or "tt.atomic_poll" in names
         self._used = {id(value) for op in module.walk() for value in op.operands}
 
     def operation(self, op: Op) -> None:
@@ -44,6 +44,14 @@ class TileWriter(Writer):
     def is_used(self, value: Value) -> bool:
         """Whether an operation takes the value."""
         return id(value) in self._used
+
+    def unsupported(self, what: str) -> Unsupported:
+        """The error for the operation being lowered."""
+        op = self._op
+        assert op is not None
+        frames = user_frames(op.location, self.is_library)
+        where = f"{frames[0].file}:{frames[0].line}: " if frames else ""
+        return Unsupported(f"{where}operation {op.name} {what}")
 
     def unsupported_operation(self, op: Op, what: str) -> Unsupported:
         """The error for an operation that is not the one being lowered."""
@@ -61,6 +69,10 @@ class SiteName(int):
 
     def __format__(self, form: str) -> str:
         return str(self)
+
+
+def _is_volatile(op: Op) -> bool:
+    return op.name == "tt.load" and op.attributes.get("isVolatile", "false").startswith("true")
 
 
 @dataclass(slots=True)

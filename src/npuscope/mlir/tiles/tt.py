@@ -10,7 +10,6 @@ import numpy as np
 from npuscope.mlir.attributes import parse_integers
 from npuscope.mlir.tiles.calls import call
 from npuscope.mlir.tiles.kinds import dtype_of, element_of, is_pointer, pointee_of, shape_of
-from npuscope.mlir.tiles.scf import fresh
 from npuscope.tile import floats, integers, pointer, reduce, shapes
 from npuscope.tile.affine import Affine, dense
 from npuscope.tile.pointer import Pointer
@@ -101,26 +100,6 @@ def store(writer: TileWriter, op: Op) -> None:
     writer.emit(f"m.store({writer.site()}, {dtype}, {shape_of(op.operands[0].type)}, {words})")
 
 
-def atomic(writer: TileWriter, op: Op) -> None:
-    """tt.atomic_rmw."""
-    dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
-    shape = shape_of(op.operands[0].type)
-    words = ", ".join(writer.uses(op.operands))
-    numbers = f"{writer.site()}, {op.attr_int('atomic_rmw_op')}, {op.attr_int('sem')}, {writer.is_used(op.results[0])}"
-    writer.emit(f"{writer.define(op.results[0])} = m.atomic({numbers}, {dtype}, {shape}, {words})")
-
-
-def compare_and_swap(writer: TileWriter, op: Op) -> None:
-    """tt.atomic_cas."""
-    dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
-    shape = shape_of(op.operands[0].type)
-    words = ", ".join(writer.uses(op.operands))
-    writer.emit(
-        f"{writer.define(op.results[0])} = m.compare_and_swap({writer.site()}, {op.attr_int('sem')}, {dtype}, {shape}, "
-        f"{words})"
-    )
-
-
 PRECISIONS = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}
 """Triton's numbers of the ways to multiply float32."""
 
@@ -133,71 +112,12 @@ def dot(writer: TileWriter, op: Op) -> None:
     call(writer, op, partial(floats.dot, precision, shape_of(left.type), shape_of(right.type), dtype))
 
 
-UFUNCS: dict[str, np.ufunc] = {
-    "arith.addf": np.add, "arith.addi": np.add, "arith.mulf": np.multiply, "arith.muli": np.multiply,
-    "arith.maxnumf": np.fmax, "arith.minnumf": np.fmin, "arith.maximumf": np.maximum, "arith.minimumf": np.minimum,
-    "arith.maxsi": np.maximum, "arith.minsi": np.minimum, "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or,
-    "arith.xori": np.bitwise_xor,
-}  # fmt: skip
-
-
-def _ufunc(op: Op) -> np.ufunc | None:
-    """The numpy function that the region of a reduction is; None when it is another."""
-    block = op.regions[0].blocks[0]
-    if len(op.operands) != 1 or len(block.operations) != 2:
-        return None
-    inner, end = block.operations
-    same = [*inner.operands] == block.arguments and end.operands == inner.results
-    return UFUNCS.get(inner.name) if same else None
-
-
-def _combine(writer: TileWriter, op: Op) -> str:
-    """A local function that does what the region does."""
-    block = op.regions[0].blocks[0]
-    name = fresh(writer, "combine")
-    arguments = ", ".join(writer.define(argument) for argument in block.arguments)
-    writer.emit(f"def {name}({arguments}):")
-    writer.indent()
-    writer.body(block.operations[:-1])
-    results = [f"{writer.constant(dense, 'dense')}({value})" for value in writer.uses(block.operations[-1].operands)]
-    writer.emit(f"return {', '.join(results)}{',' if len(results) > 1 else ''}")
-    writer.dedent()
-    return name
-
-
-def reduction(writer: TileWriter, op: Op) -> None:
-    """tt.reduce."""
-    axis, shape = op.attr_int("axis"), shape_of(op.operands[0].type)
-    ufunc = _ufunc(op)
-    if ufunc is not None:
-        call(writer, op, partial(reduce.reduce_with, ufunc, axis, shape))
-        return
-    combine = _combine(writer, op)
-    call(writer, op, reduce.reduce_by, combine, str(axis), str(shape))
-
-
-def scan(writer: TileWriter, op: Op) -> None:
-    """tt.scan."""
-    axis, shape = op.attr_int("axis"), shape_of(op.operands[0].type)
-    reverse = op.attributes.get("reverse", "false").startswith("true")
-    ufunc = _ufunc(op)
-    if ufunc is not None:
-        call(writer, op, partial(reduce.scan_with, ufunc, axis, reverse, shape))
-        return
-    combine = _combine(writer, op)
-    call(writer, op, reduce.scan_by, combine, str(axis), str(reverse), str(shape))
-
-
 def bitcast(writer: TileWriter, op: Op) -> None:
     """tt.bitcast: the same bits as another type of the same width; a pointer keeps its address."""
     if is_pointer(op.results[0].type):
         writer.alias(op.results[0], writer.use(op.operands[0]))
         return
-    call(writer, op, partial(_reinterpret, dtype_of(element_of(op.results[0].type))))
-
-
-def _reinterpret(dtype: np.dtype[Any], value: Any) -> np.ndarray:
-    return np.ascontiguousarray(integers.plain(dense(value))).view(dtype)
+    call(writer, op, partial(integers.reinterpret, dtype_of(element_of(op.results[0].type))))
 
 
 ROUND_TO_ZERO = 0
@@ -206,8 +126,8 @@ ROUND_TO_ZERO = 0
 def convert(writer: TileWriter, op: Op) -> None:
     """tt.fp_to_fp."""
     dtype = dtype_of(element_of(op.results[0].type))
-    towards_zero = op.has("rounding") and op.attr_int("rounding") == ROUND_TO_ZERO
-    call(writer, op, partial(floats.to_float, dtype, towards_zero))
+    cut = op.has("rounding") and op.attr_int("rounding") == ROUND_TO_ZERO
+    call(writer, op, partial(floats.to_float, dtype, cut))
 
 
 def to_pointer(writer: TileWriter, op: Op) -> None:
@@ -247,11 +167,11 @@ def function(writer: TileWriter, op: Op) -> None:
     arguments = [writer.define(argument) for argument in region.blocks[0].arguments]
     writer.emit(f"def {name}({', '.join(['m', *arguments])}):")
     writer.indent()
-    writer.blocks = len(region.blocks) > 1
-    if not writer.blocks:
+    if len(region.blocks) == 1:
         writer.body(region.blocks[0].operations)
     else:
-        blocks(writer, region)
+        results = blocks(writer, region)
+        writer.emit(f"return {', '.join(results)}".rstrip())
     if writer.yields:
         writer.emit("if False: yield")
     writer.dedent()
@@ -264,10 +184,7 @@ def function_name(symbol: str) -> str:
 
 def give_back(writer: TileWriter, op: Op) -> None:
     """tt.return."""
-    if not writer.blocks:  # where there are blocks, the others go on
-        writer.emit(f"return {', '.join(writer.uses(op.operands))}".rstrip())
-    elif op.operands:
-        raise writer.unsupported("returns a value early")
+    writer.emit(f"return {', '.join(writer.uses(op.operands))}".rstrip())
 
 
 def call_function(writer: TileWriter, op: Op) -> None:
@@ -282,6 +199,17 @@ def call_function(writer: TileWriter, op: Op) -> None:
 
 def nothing(writer: TileWriter, op: Op) -> None:
     """An operation without effect here."""
+
+
+def poison(writer: TileWriter, op: Op) -> None:
+    """ub.poison: a value that nobody may look at; zeros here."""
+    kind = op.results[0].type
+    shape = shape_of(kind)
+    if is_pointer(kind):
+        value: Any = Pointer(None, Affine(0, (0,) * len(shape), shape, 64))
+    else:
+        value = np.zeros((1,) * (len(shape) + 1), dtype_of(element_of(kind)))
+    writer.alias(op.results[0], writer.constant(value, "poison"))
 
 
 def barrier(writer: TileWriter, op: Op) -> None:
@@ -309,11 +237,7 @@ LOWERINGS = {
     "tt.addptr": add_pointer,
     "tt.load": load,
     "tt.store": store,
-    "tt.atomic_rmw": atomic,
-    "tt.atomic_cas": compare_and_swap,
     "tt.dot": dot,
-    "tt.reduce": reduction,
-    "tt.scan": scan,
     "tt.bitcast": bitcast,
     "tt.fp_to_fp": convert,
     "tt.int_to_ptr": to_pointer,
@@ -322,8 +246,12 @@ LOWERINGS = {
     "tt.mulhiui": lambda writer, op: call(writer, op, integers.high_product_unsigned),
     "tt.precise_sqrt": lambda writer, op: call(writer, op, np.sqrt),
     "tt.precise_divf": lambda writer, op: call(writer, op, np.divide),
+    "tt.approx_divf": lambda writer, op: call(writer, op, np.divide),
     "tt.histogram": histogram,
     "ttg.barrier": barrier,
     "gpu.barrier": barrier,
     "llvm.intr.assume": nothing,
+    "tt.grid_dependency_wait": nothing,
+    "tt.grid_dependency_launch_dependents": nothing,
+    "ub.poison": poison,
 }

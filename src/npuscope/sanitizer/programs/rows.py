@@ -69,8 +69,9 @@ class RowReader:
             instruction[names[name]][serial] for name in ("core", "site", "opcode", "a", "d")
         )
         barriers = np.flatnonzero(instruction[names["opcode"]] == OPCODES.number("barrier"))
+        role, buffer, address, footprint = access[1:]
         return Rows(
-            batch, program, site, opcode, shape, semantics, serial, *access[1:],
+            batch, program, site, opcode, shape, semantics, serial, role, buffer, address, footprint,
             np.stack((instruction[names["core"]][barriers], barriers)),
         )  # fmt: skip
 
