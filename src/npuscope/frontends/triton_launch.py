@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.errors import UserError
-from npuscope.frontends.launch import Session, describe
+from npuscope.frontends.launch import Session, at_user_line, describe
 from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of
 from npuscope.mlir.tiles.program import TileProgram, lower_tiles
 from npuscope.npu.memory import borrow
@@ -72,6 +72,8 @@ class Launches:
             machine.find_argument = lambda address: self._foreign(storages, accesses, address)
             try:
                 run(machine, program.entry, bound, program.largest, program.yields)
+            except UserError as error:
+                raise at_user_line(error, program.code.co_filename) from None
             finally:
                 machine.end()
         except BaseException as error:
