@@ -63,7 +63,7 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_binary_operations(name: str, data: st.DataObject) -> None:
     ours, theirs = TABLE[name]
@@ -76,7 +76,7 @@ def test_binary_operations(name: str, data: st.DataObject) -> None:
     np.testing.assert_array_equal(spelled_out(got, shape), want)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_shifts(data: st.DataObject) -> None:
     shape, bits = data.draw(shapes()), data.draw(st.sampled_from([8, 16, 32, 64]))
@@ -90,7 +90,7 @@ def test_shifts(data: st.DataObject) -> None:
         np.testing.assert_array_equal(spelled_out(integers.shift_right_unsigned(value, by), shape), logical)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_widths(data: st.DataObject) -> None:
     shape, bits = data.draw(shapes()), data.draw(st.sampled_from([8, 16, 32]))
@@ -116,7 +116,7 @@ def test_lanes_that_divide_by_zero_are_reported() -> None:
     assert seen[0].tolist() == [[True, False]] and int(got[0, 1]) == 3
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_rows_move_as_arrays_do(data: st.DataObject) -> None:
     shape = data.draw(shapes())
@@ -141,7 +141,7 @@ def test_one_axis_taken_apart_stays_in_a_row() -> None:
     assert isinstance(value, Affine) and value.strides == (48, 0, 3)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_masks(data: st.DataObject) -> None:
     shape = data.draw(shapes())
