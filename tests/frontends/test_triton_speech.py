@@ -44,7 +44,13 @@ def run(folder: Path, text: str, **environment: str) -> subprocess.CompletedProc
     script = folder / "script.py"
     script.write_text(text)
     source = str(Path(__file__).parents[2] / "src")
-    settings = {**os.environ, "PYTHONPATH": source, "TRITON_CACHE_DIR": str(folder / "cache"), "OMP_NUM_THREADS": "1", **environment}
+    settings = {
+        **os.environ,
+        "PYTHONPATH": source,
+        "TRITON_CACHE_DIR": str(folder / "cache"),
+        "OMP_NUM_THREADS": "1",
+        **environment,
+    }
     runner = folder / "runner.py"
     runner.write_text(RUNNER)
     command = [sys.executable, str(script)] if environment else [sys.executable, str(runner), str(script)]
@@ -128,7 +134,10 @@ def test_assertions_and_what_cannot_be_run_are_named_with_the_line(tmp_path: Pat
     assert ours.returncode == 0, ours.stderr
     _, faults, errors = json.loads(ours.stdout)
     failed = [(core, facts) for code, core, facts in faults if code == "tile_assert"]
-    assert [(core, facts["message"], facts["lane"], facts["lanes"]) for core, facts in failed] == [(1, "too large", [2], 2), (1, "not me", [], 1)]
+    assert [(core, facts["message"], facts["lane"], facts["lanes"]) for core, facts in failed] == [
+        (1, "too large", [2], 2),
+        (1, "not me", [], 1),
+    ]
     where = {name: BAD.splitlines().index(line) + 1 for name, line in (
         ("instruction", next(line for line in BAD.splitlines() if "frob.f32" in line)),
         ("register", next(line for line in BAD.splitlines() if "nobody" in line)),
@@ -136,7 +145,11 @@ def test_assertions_and_what_cannot_be_run_are_named_with_the_line(tmp_path: Pat
     )}  # fmt: skip
     script = str(tmp_path / "script.py")
     assert errors[0] == ""
-    for error, place, word in ((errors[1], "instruction", "frob.f32"), (errors[2], "register", "nobody"), (errors[3], "function", "__nv_mystery")):
+    for error, place, word in (
+        (errors[1], "instruction", "frob.f32"),
+        (errors[2], "register", "nobody"),
+        (errors[3], "function", "__nv_mystery"),
+    ):
         assert error[0] == "Unsupported" and error[2] == 2
         assert error[1].startswith(f"{script}:{where[place]}: ") and word in error[1]
 

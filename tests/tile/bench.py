@@ -17,7 +17,9 @@ from npuscope.trace.schema import Buffer, Fault, Launch, Programs, Space
 class Bench:
     """Programs of one launch over one numpy array, a view of which is the argument."""
 
-    def __init__(self, data: np.ndarray, view: np.ndarray | None = None, grid: tuple[int, int, int] = (3, 1, 1), name: str = "x") -> None:
+    def __init__(
+        self, data: np.ndarray, view: np.ndarray | None = None, grid: tuple[int, int, int] = (3, 1, 1), name: str = "x"
+    ) -> None:
         shown = data if view is None else view
         self.batches: list[Batch] = []
         self.recorder = Recorder(consumers=[self.batches.append])
@@ -25,7 +27,9 @@ class Bench:
         storage = Storage(data.ctypes.data, data.nbytes, borrow(data.ctypes.data, data.nbytes, True, data), data)
         strides = tuple(step // shown.itemsize for step in shown.strides)
         self.argument = Argument(name, storage, shown.ctypes.data, shown.dtype, shown.shape, strides)
-        self.argument.number = self.recorder.add_buffer(Buffer(Space.GM, -1, self.argument.low, self.argument.high - self.argument.low, "argument", name))
+        self.argument.number = self.recorder.add_buffer(
+            Buffer(Space.GM, -1, self.argument.low, self.argument.high - self.argument.low, "argument", name)
+        )
         self.machine = Machine(grid, [self.argument], Accesses(self.recorder, frozenset([id(storage)])))
         self.machine.begin(0, grid[0] * grid[1] * grid[2])
 

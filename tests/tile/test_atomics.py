@@ -20,7 +20,9 @@ STEPS: dict[int, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def one_by_one(memory: np.ndarray, index: np.ndarray, values: np.ndarray, step: Callable[[Any, Any], Any]) -> np.ndarray:
+def one_by_one(
+    memory: np.ndarray, index: np.ndarray, values: np.ndarray, step: Callable[[Any, Any], Any]
+) -> np.ndarray:
     old = np.empty_like(values)
     with np.errstate(over="ignore"):
         for k, (place, value) in enumerate(zip(index, values, strict=True)):

@@ -71,7 +71,9 @@ def test_loops_inside_branches(values: list[int], limit: int) -> None:
         inner.end()
         second = inner.merge(third, fourth)
     branch.end()
-    assert numbers(branch.merge(first, second)) == [max(v, 0) if v > limit else 100 if v == limit else v - 50 for v in values]
+    assert numbers(branch.merge(first, second)) == [
+        max(v, 0) if v > limit else 100 if v == limit else v - 50 for v in values
+    ]
     assert m.active is None
 
 

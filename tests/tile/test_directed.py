@@ -31,7 +31,10 @@ def _nearest(dtype: Any, exact: Fraction) -> Any:
     guess = dtype(float(exact))
     near = [np.nextafter(guess, dtype(-np.inf)), guess, np.nextafter(guess, dtype(np.inf))]
     bits = np.dtype(f"uint{np.dtype(dtype).itemsize * 8}")
-    return min((number for number in near if np.isfinite(number)), key=lambda number: (abs(Fraction(float(number)) - exact), int(np.array(number).view(bits)) & 1))
+    return min(
+        (number for number in near if np.isfinite(number)),
+        key=lambda number: (abs(Fraction(float(number)) - exact), int(np.array(number).view(bits)) & 1),
+    )
 
 
 def numbers(dtype: Any) -> st.SearchStrategy[float]:
@@ -104,16 +107,24 @@ def test_whole_numbers_as_floats(mode: str, value: int) -> None:
         assert float(directed.narrow(np.dtype(dtype), mode, array)[0]) == rounded(dtype, mode, Fraction(value))
 
 
-@pytest.mark.parametrize("mode,function", [("rn", lambda x: round(x)), ("rz", math.trunc), ("rd", math.floor), ("ru", math.ceil)])
+@pytest.mark.parametrize(
+    "mode,function", [("rn", lambda x: round(x)), ("rz", math.trunc), ("rd", math.floor), ("ru", math.ceil)]
+)
 @settings(max_examples=60, deadline=None)
-@given(value=st.floats(-1e20, 1e20) | st.sampled_from([math.inf, -math.inf, math.nan, 0.5, -0.5, 2.0**63, -(2.0**63), 2.0**64]))
+@given(
+    value=st.floats(-1e20, 1e20)
+    | st.sampled_from([math.inf, -math.inf, math.nan, 0.5, -0.5, 2.0**63, -(2.0**63), 2.0**64])
+)
 def test_floats_as_whole_numbers(mode: str, function: Any, value: float) -> None:
     for dtype in (np.int32, np.uint32, np.int64, np.uint64):
         limits = np.iinfo(dtype)
         if math.isnan(value):
             want = 0
         else:
-            want = min(max(function(value) if math.isfinite(value) else (10**30 if value > 0 else -(10**30)), limits.min), limits.max)
+            want = min(
+                max(function(value) if math.isfinite(value) else (10**30 if value > 0 else -(10**30)), limits.min),
+                limits.max,
+            )
         assert int(directed.to_integer(np.dtype(dtype), mode, np.array([value]))[0]) == want
 
 

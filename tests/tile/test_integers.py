@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from values import PROGRAMS, affines, boxes, shapes, spelled_out
 from values import integers as any_integers
 
-from npuscope.tile import box, integers, shapes as moves
+from npuscope.tile import box, integers
+from npuscope.tile import shapes as moves
 from npuscope.tile.affine import SIGNED, Affine
 from npuscope.tile.overflow import Wrapped
 from npuscope.tile.pointer import splat
@@ -46,8 +47,14 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "maximum": (integers.maximum, np.maximum),
     "divide": (partial(integers.divide, ignore), quotient),
     "remainder": (partial(integers.remainder, ignore), lambda a, b: np.fmod(a, np.where(b == 0, b.dtype.type(1), b))),
-    "divide_unsigned": (partial(integers.divide_unsigned, ignore), bare(lambda a, b: a // np.where(b == 0, b.dtype.type(1), b))),
-    "remainder_unsigned": (partial(integers.remainder_unsigned, ignore), bare(lambda a, b: a % np.where(b == 0, b.dtype.type(1), b))),
+    "divide_unsigned": (
+        partial(integers.divide_unsigned, ignore),
+        bare(lambda a, b: a // np.where(b == 0, b.dtype.type(1), b)),
+    ),
+    "remainder_unsigned": (
+        partial(integers.remainder_unsigned, ignore),
+        bare(lambda a, b: a % np.where(b == 0, b.dtype.type(1), b)),
+    ),
     "and": (integers.conjunction, np.bitwise_and),
     "or": (integers.disjunction, np.bitwise_or),
     "xor": (integers.exclusive, np.bitwise_xor),
@@ -56,7 +63,15 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     **{
         f"compare_{predicate}": (partial(integers.compare, predicate), function)
         for predicate, function in enumerate(
-            [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, *map(bare, [np.less, np.less_equal, np.greater, np.greater_equal])]
+            [
+                np.equal,
+                np.not_equal,
+                np.less,
+                np.less_equal,
+                np.greater,
+                np.greater_equal,
+                *map(bare, [np.less, np.less_equal, np.greater, np.greater_equal]),
+            ]
         )
     },
 }
@@ -97,7 +112,9 @@ def test_widths(data: st.DataObject) -> None:
     value = data.draw(any_integers(shape, bits))
     plain = np.ascontiguousarray(spelled_out(value, shape))
     np.testing.assert_array_equal(spelled_out(integers.widen(64, value), shape), plain.astype(np.int64))
-    np.testing.assert_array_equal(spelled_out(integers.widen_unsigned(64, value), shape), plain.view(UNSIGNED[bits]).astype(np.int64))
+    np.testing.assert_array_equal(
+        spelled_out(integers.widen_unsigned(64, value), shape), plain.view(UNSIGNED[bits]).astype(np.int64)
+    )
     np.testing.assert_array_equal(spelled_out(integers.narrow(8, value), shape), plain.astype(np.int8))
 
 
@@ -127,13 +144,20 @@ def test_rows_move_as_arrays_do(data: st.DataObject) -> None:
     expanded = moves.expand(axis, longer, value)
     np.testing.assert_array_equal(spelled_out(expanded, longer), np.expand_dims(plain, axis + 1))
     wide = tuple(5 if count == 1 else count for count in longer)
-    np.testing.assert_array_equal(spelled_out(moves.broadcast(wide, expanded), wide), np.broadcast_to(np.expand_dims(plain, axis + 1), (PROGRAMS, *wide)))
+    np.testing.assert_array_equal(
+        spelled_out(moves.broadcast(wide, expanded), wide),
+        np.broadcast_to(np.expand_dims(plain, axis + 1), (PROGRAMS, *wide)),
+    )
     order = tuple(data.draw(st.permutations(range(len(shape)))))
     turned = tuple(shape[place] for place in order)
-    np.testing.assert_array_equal(spelled_out(moves.transpose(order, turned, value), turned), plain.transpose(0, *(place + 1 for place in order)))
+    np.testing.assert_array_equal(
+        spelled_out(moves.transpose(order, turned, value), turned), plain.transpose(0, *(place + 1 for place in order))
+    )
     flat = (int(np.prod(shape)),)
     np.testing.assert_array_equal(spelled_out(moves.reshape(shape, flat, value), flat), plain.reshape(PROGRAMS, -1))
-    np.testing.assert_array_equal(spelled_out(moves.reshape(flat, shape, moves.reshape(shape, flat, value)), shape), plain)
+    np.testing.assert_array_equal(
+        spelled_out(moves.reshape(flat, shape, moves.reshape(shape, flat, value)), shape), plain
+    )
 
 
 def test_one_axis_taken_apart_stays_in_a_row() -> None:
@@ -148,10 +172,15 @@ def test_masks(data: st.DataObject) -> None:
     one, other = data.draw(boxes(shape)), data.draw(boxes(shape))
     both = spelled_out(one, shape) & spelled_out(other, shape)
     np.testing.assert_array_equal(spelled_out(box.both(one, other), shape), both)
-    np.testing.assert_array_equal(spelled_out(integers.disjunction(one, other), shape), spelled_out(one, shape) | spelled_out(other, shape))
+    np.testing.assert_array_equal(
+        spelled_out(integers.disjunction(one, other), shape), spelled_out(one, shape) | spelled_out(other, shape)
+    )
     holds = np.array(data.draw(st.lists(st.booleans(), min_size=PROGRAMS, max_size=PROGRAMS)))
     if shape:
-        np.testing.assert_array_equal(spelled_out(box.programs(holds, shape), shape), np.broadcast_to(holds.reshape(-1, *(1 for _ in shape)), (PROGRAMS, *shape)))
+        np.testing.assert_array_equal(
+            spelled_out(box.programs(holds, shape), shape),
+            np.broadcast_to(holds.reshape(-1, *(1 for _ in shape)), (PROGRAMS, *shape)),
+        )
 
 
 def test_numbers_of_one_program_become_tiles() -> None:

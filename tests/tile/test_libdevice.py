@@ -93,7 +93,12 @@ def test_exponents() -> None:
 
 def test_questions_about_floats() -> None:
     x = np.array([1.0, -0.0, np.inf, np.nan], np.float32)
-    assert [FUNCTIONS[name](x).tolist() for name in ("isnanf", "isinff", "finitef", "signbitf")] == [[0, 0, 0, 1], [0, 0, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0]]
+    assert [FUNCTIONS[name](x).tolist() for name in ("isnanf", "isinff", "finitef", "signbitf")] == [
+        [0, 0, 0, 1],
+        [0, 0, 1, 0],
+        [1, 1, 0, 0],
+        [0, 1, 0, 0],
+    ]
     assert FUNCTIONS["saturatef"](np.array([-1.0, 0.5, 7.0, np.nan])).tolist() == [0, 0.5, 1, 0]
 
 
@@ -108,7 +113,11 @@ def test_bits() -> None:
     assert FUNCTIONS["popc"](x).tolist() == [0, 1, 4, 32]
     assert FUNCTIONS["brev"](i32(1, 6)).tolist() == [-(2**31), 0x60000000]
     y = np.array([1 << 40, -1])
-    assert FUNCTIONS["clzll"](y).tolist() == [23, 0] and FUNCTIONS["popcll"](y).tolist() == [1, 64] and FUNCTIONS["ffsll"](y).tolist() == [41, 1]
+    assert (
+        FUNCTIONS["clzll"](y).tolist() == [23, 0]
+        and FUNCTIONS["popcll"](y).tolist() == [1, 64]
+        and FUNCTIONS["ffsll"](y).tolist() == [41, 1]
+    )
     assert FUNCTIONS["brevll"](np.array([2])).tolist() == [1 << 62]
     assert FUNCTIONS["byte_perm"](i32(0x33221100), i32(0x77665544), i32(0x7610)).tolist() == [0x77661100]
 
@@ -117,7 +126,9 @@ def test_whole_numbers() -> None:
     a, b = i32(-(2**31), 2**31 - 1, -7), i32(2**31 - 1, 2**31 - 1, 3)
     pairs = list(zip(a.tolist(), b.tolist(), strict=True))
     assert FUNCTIONS["mulhi"](a, b).tolist() == [(x * y) >> 32 for x, y in pairs]
-    assert FUNCTIONS["mul64hi"](a.astype(np.int64) << 20, b.astype(np.int64) << 20).tolist() == [((x << 20) * (y << 20)) >> 64 for x, y in pairs]
+    assert FUNCTIONS["mul64hi"](a.astype(np.int64) << 20, b.astype(np.int64) << 20).tolist() == [
+        ((x << 20) * (y << 20)) >> 64 for x, y in pairs
+    ]
     assert FUNCTIONS["hadd"](a, b).tolist() == [(x + y) >> 1 for x, y in pairs]
     assert FUNCTIONS["rhadd"](a, b).tolist() == [(x + y + 1) >> 1 for x, y in pairs]
     assert FUNCTIONS["uhadd"](i32(-1), i32(-3)).tolist() == [(2**32 - 1 + 2**32 - 3) >> 1]

@@ -27,7 +27,9 @@ def tiles(draw: st.DrawFn) -> tuple[tuple[int, ...], Affine, Any, np.ndarray | N
     low = sum(stride * (count - 1) for stride, count in zip(strides, shape, strict=True) if stride < 0)
     high = sum(stride * (count - 1) for stride, count in zip(strides, shape, strict=True) if stride > 0)
     bases = st.integers(-low, SIZE - 1 - high)
-    base: Any = draw(bases) if draw(st.booleans()) else np.array(draw(st.lists(bases, min_size=PROGRAMS, max_size=PROGRAMS)))
+    base: Any = (
+        draw(bases) if draw(st.booleans()) else np.array(draw(st.lists(bases, min_size=PROGRAMS, max_size=PROGRAMS)))
+    )
     mask: Any = None
     if draw(st.booleans()):
         mask = draw(boxes(shape)) if shape else np.array([draw(st.booleans())])
@@ -59,7 +61,9 @@ def test_loads(tile: Any, other: int | None) -> None:
     got = spelled_out(bench.machine.load(1, DTYPE, shape, pointer, mask, filler), shape)
     lanes = spread(shape, mask, active)
     want = np.where(lanes, data[spelled_out(offsets, shape)], 0 if other is None else other)
-    seen = np.broadcast_to(active if active is not None else True, (PROGRAMS,))  # what the others get is nobody's business
+    seen = np.broadcast_to(
+        active if active is not None else True, (PROGRAMS,)
+    )  # what the others get is nobody's business
     np.testing.assert_array_equal(got[seen], want[seen])
     assert bench.faults() == []
 
@@ -87,7 +91,9 @@ def test_the_gaps_of_a_view_are_outside(rows: int, step: int, first: int) -> Non
     view = np.lib.stride_tricks.as_strided(data[first:], (rows, 4), (step * 4, 4))
     bench = Bench(data, view)
     count = rows * step
-    pointer = advance(4, Pointer(bench.argument, Affine(bench.argument.address, (0,), (count,), 64)), Affine(0, (1,), (count,), 32))
+    pointer = advance(
+        4, Pointer(bench.argument, Affine(bench.argument.address, (0,), (count,), 64)), Affine(0, (1,), (count,), 32)
+    )
     got = spelled_out(bench.machine.load(1, DTYPE, (count,), pointer, None, None), (count,))[0]
     inside = np.arange(count) % step < 4
     np.testing.assert_array_equal(got, np.where(inside, data[first : first + count], 0))
@@ -102,12 +108,21 @@ def test_lanes_outside_are_named_and_leave_memory_alone() -> None:
     around = np.full(24, 9, DTYPE)
     around[8:16] = data
     bench = Bench(around, around[8:16])
-    pointer = advance(4, Pointer(bench.argument, Affine(bench.argument.address, (0,), (4,), 64)), Affine(np.array([0, 4, 8]), (1,), (4,), 32))
+    pointer = advance(
+        4,
+        Pointer(bench.argument, Affine(bench.argument.address, (0,), (4,), 64)),
+        Affine(np.array([0, 4, 8]), (1,), (4,), 32),
+    )
     bench.machine.store(5, DTYPE, (4,), pointer, np.full((1, 1), 1, DTYPE), None)
     assert around.tolist() == [9] * 8 + [1] * 8 + [9] * 8
     (fault,) = bench.faults()
     assert (fault.code, fault.site, fault.core) == ("tile_outside", 5, 2)
-    assert fault.facts["argument"] == "x" and fault.facts["first"] == 8 and fault.facts["last"] == 11 and fault.facts["elements"] == 4
+    assert (
+        fault.facts["argument"] == "x"
+        and fault.facts["first"] == 8
+        and fault.facts["last"] == 11
+        and fault.facts["elements"] == 4
+    )
     assert fault.facts["programs"] == [2] and fault.facts["stored"]
 
 
@@ -145,7 +160,9 @@ def spelled_out_ids(value: Affine) -> list[int]:
 def test_atomics_outside_are_named_too(semantics: int) -> None:
     data = np.zeros(4, DTYPE)
     bench = Bench(data)
-    pointer = advance(4, Pointer(bench.argument, Affine(bench.argument.address, (0,), (8,), 64)), Affine(0, (1,), (8,), 32))
+    pointer = advance(
+        4, Pointer(bench.argument, Affine(bench.argument.address, (0,), (8,), 64)), Affine(0, (1,), (8,), 32)
+    )
     old = bench.machine.atomic(3, 4, semantics, True, DTYPE, (8,), pointer, np.ones((1, 1), DTYPE))
     assert data.tolist() == [3, 3, 3, 3]
     assert old[:, :4].tolist() == [[0] * 4, [1] * 4, [2] * 4]

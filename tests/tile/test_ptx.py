@@ -112,7 +112,9 @@ def test_eight_bits_are_unpacked() -> None:
 
 
 def test_four_bits() -> None:
-    byte = after("{ .reg .b8 t; cvt.rn.satfinite.e2m1x2.f32 t, $1, $2; mov.b32 $0, {t, t, t, t}; }", r1=f32(-6.5), r2=f32(1.6))
+    byte = after(
+        "{ .reg .b8 t; cvt.rn.satfinite.e2m1x2.f32 t, $1, $2; mov.b32 $0, {t, t, t, t}; }", r1=f32(-6.5), r2=f32(1.6)
+    )
     assert byte.tolist() == [0xF3F3F3F3]
     assert after("cvt.rn.f16x2.e2m1x2 $0, $1;", "f16x2", r1=np.array([0xF3], np.uint8)).tolist() == [[1.5, -6.0]]
 
@@ -149,7 +151,9 @@ def test_numbers_of_64_bits() -> None:
     big = np.array([0xFFFFFFFFFFFFFFFF], np.uint64)
     assert after("add.u64 $0, $1, 2;", "b64", r1=big).tolist() == [1]
     assert after("mul.hi.u64 $0, $1, $1;", "b64", r1=big).tolist() == [0xFFFFFFFFFFFFFFFE]
-    assert after("mul.wide.u32 $0, $1, $1;", "b64", r1=np.array([0xFFFFFFFF], np.uint32)).tolist() == [0xFFFFFFFE00000001]
+    assert after("mul.wide.u32 $0, $1, $1;", "b64", r1=np.array([0xFFFFFFFF], np.uint32)).tolist() == [
+        0xFFFFFFFE00000001
+    ]
     (bits,) = struct.unpack("<Q", struct.pack("<d", 0.75))
     assert after(f"add.f64 $0, $1, 0d{bits:016X};", "f64", r1=np.array([1.0])).tolist() == [1.75]
 

@@ -51,7 +51,9 @@ def test_sums_wrap_in_their_type() -> None:
 
 
 def test_histograms_leave_out_what_has_no_bin() -> None:
-    got = reduce.histogram(4, (6,), np.array([[0, 3, 3, 4, -1, 1], [2, 2, 2, 2, 2, 9]]), np.array([[True, True, True, True, True, False]]))
+    got = reduce.histogram(
+        4, (6,), np.array([[0, 3, 3, 4, -1, 1], [2, 2, 2, 2, 2, 9]]), np.array([[True, True, True, True, True, False]])
+    )
     assert got.tolist() == [[1, 0, 0, 2], [0, 0, 5, 0]]
 
 

@@ -31,7 +31,11 @@ def affines(draw: st.DrawFn, shape: tuple[int, ...], bits: int, reach: int | Non
     room = limit // (1 << (2 + 4 * len(shape)))
     numbers = st.integers(-(limit // 4), limit // 4) | st.integers(-9, 9)
     strides = tuple(draw(st.integers(-3, 3) | st.integers(-room, room)) for _ in shape)
-    base = draw(numbers) if draw(st.booleans()) else np.array(draw(st.lists(numbers, min_size=PROGRAMS, max_size=PROGRAMS)))
+    base = (
+        draw(numbers)
+        if draw(st.booleans())
+        else np.array(draw(st.lists(numbers, min_size=PROGRAMS, max_size=PROGRAMS)))
+    )
     return Affine(base, strides, shape, bits)
 
 
@@ -58,5 +62,7 @@ def boxes(draw: st.DrawFn, shape: tuple[int, ...]) -> Box:
             if draw(st.booleans()):
                 bounds[axis] = (draw(ends), draw(ends))
             else:
-                bounds[axis] = tuple(np.array(draw(st.lists(ends, min_size=PROGRAMS, max_size=PROGRAMS))) for _ in range(2))
+                bounds[axis] = tuple(
+                    np.array(draw(st.lists(ends, min_size=PROGRAMS, max_size=PROGRAMS))) for _ in range(2)
+                )
     return Box(shape, bounds)

@@ -124,8 +124,8 @@ class Launches:
         argument = storages.argument("a tensor that was not passed", flat, np.dtype(f"V{tensor.element_size()}"))
         argument.number = self._session.recorder.add_buffer(
             Buffer(
-                Space.GM, -1, argument.low, argument.high - argument.low, "argument", argument.name, argument.dtype.name,
-                argument.shape, writeable=argument.writeable,
+                Space.GM, -1, argument.low, argument.high - argument.low, "argument", argument.name,
+                argument.dtype.name, argument.shape, writeable=argument.writeable,
             )
         )  # fmt: skip
         accesses.watched |= {id(argument.storage)}

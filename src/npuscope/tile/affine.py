@@ -10,7 +10,7 @@ import numpy as np
 Base = int | np.ndarray
 """One number for every program, or an int64 array with one for each."""
 
-SIGNED = {8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
+SIGNED: dict[int, np.dtype[Any]] = {bits: np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)}
 
 
 class Affine:
@@ -111,7 +111,7 @@ def fits(value: Affine) -> bool:
     """Whether every number fits the width of the type."""
     if value.bits == 64 and not isinstance(value.base, int):
         low, high = value.span()  # the bases have wrapped by themselves
-        return -FAR <= low and high < FAR
+        return low >= -FAR and high < FAR
     low, high = value.extremes()
     limit = 1 << (value.bits - 1)
     return -limit <= low and high < limit

@@ -15,7 +15,7 @@ from npuscope.tile.overflow import plain, wrap
 Value = Any
 """Affine, Box or an array."""
 
-UNSIGNED = {
+UNSIGNED: dict[np.dtype[Any], Any] = {
     np.dtype(np.int8): np.uint8,
     np.dtype(np.int16): np.uint16,
     np.dtype(np.int32): np.uint32,
@@ -111,7 +111,7 @@ def remainder(report: Report, one: Value, other: Value) -> Value:
     """What a division towards zero leaves; it has the sign of `one`."""
     if type(one) is Affine and _is_plain_divisor(other) and other.base > 0:
         low, high = one.extremes()
-        if 0 <= low and high < other.base:
+        if low >= 0 and high < other.base:
             return one
         if one.flat and low >= 0:
             return affine.Affine(one.base % other.base, one.strides, one.shape, one.bits)

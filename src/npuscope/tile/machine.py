@@ -184,8 +184,9 @@ class Machine:
         address = np.broadcast_to(address, whole)
         result = np.zeros(whole, dtype)
         for argument, part in self._owners(pointer, address, touched):
+            lanes = np.broadcast_to(part, whole)
             good = self.accesses.lanes(
-                site, Role.ATOMIC, argument, address, np.broadcast_to(part, whole), dtype.itemsize, shape, semantics, name
+                site, Role.ATOMIC, argument, address, lanes, dtype.itemsize, shape, semantics, name
             )
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
@@ -194,8 +195,9 @@ class Machine:
         return result
 
     def atomic_load(
-        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any = None
-    ) -> np.ndarray:
+        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer,
+        mask: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """Read elements that other programs may change at any time."""
 
         def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -244,7 +246,7 @@ class Machine:
 
     def lanes(self, pointer: Pointer, mask: Any) -> tuple[np.ndarray, np.ndarray]:
         """The addresses of a tile, and which of them are touched, as arrays that broadcast against each other."""
-        address = pointer.address.wide() if type(pointer.address) is Affine else pointer.address
+        address = pointer.address.wide() if isinstance(pointer.address, Affine) else pointer.address
         touched = np.ones((1,) * address.ndim, np.bool_) if mask is None else _truths(mask)
         if self.active is not None:
             touched = touched & self.active.reshape((-1,) + (1,) * (address.ndim - 1))
@@ -296,12 +298,12 @@ class Machine:
                 left = left & ~part
         while left.any():
             whole = np.broadcast_shapes(address.shape, left.shape)
-            argument = self.find_argument(int(np.broadcast_to(address, whole)[np.broadcast_to(left, whole)].min()))
-            if argument is None:
+            owner = self.find_argument(int(np.broadcast_to(address, whole)[np.broadcast_to(left, whole)].min()))
+            if owner is None:
                 break
-            self.arguments.append(argument)
-            part = left & (address >= argument.low) & (address < argument.high)
-            found.append((argument, part))
+            self.arguments.append(owner)
+            part = left & (address >= owner.low) & (address < owner.high)
+            found.append((owner, part))
             left = left & ~part
         if left.any() or not found:
             found.append((None, left))

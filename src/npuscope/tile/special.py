@@ -126,7 +126,7 @@ def exponent(value: np.ndarray) -> np.ndarray:
 
 
 def whole_exponent(value: np.ndarray) -> np.ndarray:
-    """The same as an integer; the ends of its range for 0 and for what is infinite, the lowest for what is no number."""
+    """The same as an integer; the ends of its range for 0 (and what is no number) and for what is infinite."""
     found = np.frexp(value)[1] - 1
     found = np.where(np.isinf(value), np.iinfo(np.int32).max, found)
     return np.where((value == 0) | np.isnan(value), np.iinfo(np.int32).min, found).astype(np.int32)
@@ -143,7 +143,7 @@ NEAR = 50.0
 
 
 def bessel_first(order: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The Bessel function of the first kind of whole orders: downwards near zero and above the diagonal, else upwards."""
+    """The Bessel function of the first kind of whole orders: downwards near zero and for large orders, else upwards."""
     n, x = np.broadcast_arrays(order.astype(np.int64), value.astype(np.float64))
     size = np.abs(x)
     far = (size > NEAR) & (n <= size)

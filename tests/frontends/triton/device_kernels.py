@@ -50,7 +50,7 @@ def library_expect(x: torch.Tensor, y: torch.Tensor, n: torch.Tensor, N: int, **
     after = [(value + 1) & 0xFFFFFFFF for value in numbers]
     whole = [
         np.array([32 - value.bit_length() + 100 * value.bit_count() for value in numbers], np.int32),
-        ((k * (k - 5)) >> 32).int().numpy(), torch.floor((x * 10)).int().numpy(),
+        ((k * (k - 5)) >> 32).int().numpy(), torch.floor(x * 10).int().numpy(),
         signed([(v & 0xFF) | (w & 0xFF) << 8 | (v >> 8 & 0xFF) << 16 | (w >> 8 & 0xFF) << 24 for v, w in zip(numbers, after, strict=True)]),
         signed([((v & -v).bit_length() + int(f"{v:032b}"[::-1], 2)) & 0xFFFFFFFF for v in numbers]),
     ]  # fmt: skip

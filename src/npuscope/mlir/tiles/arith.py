@@ -18,8 +18,8 @@ from npuscope.tile.narrow import is_eight_bits
 from npuscope.tile.shapes import choose, choose_whole
 
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op
+    from npuscope.mlir.tiles.program import TileWriter
 
 
 def constant(writer: TileWriter, op: Op) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from npuscope.mlir.dialects import Lowering
-
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op
+    from npuscope.mlir.tiles.program import TileWriter
+
+TileLowering = Callable[["TileWriter", "Op"], None]
+"""Writes one operation."""
 
 
 def call(writer: TileWriter, op: Op, function: Callable[..., Any], *first: str) -> None:
@@ -21,17 +22,17 @@ def call(writer: TileWriter, op: Op, function: Callable[..., Any], *first: str) 
     writer.emit(f"{results} = {name}({words})" if results else f"{name}({words})")
 
 
-def pure(function: Callable[..., Any]) -> Lowering:
+def pure(function: Callable[..., Any]) -> TileLowering:
     """An operation that is a function of its operands."""
     return lambda writer, op: call(writer, op, function)
 
 
-def at_site(function: Callable[..., Any]) -> Lowering:
+def at_site(function: Callable[..., Any]) -> TileLowering:
     """A function whose first argument is the operation's site."""
     return lambda writer, op: call(writer, op, function, str(writer.site()))
 
 
-def operator(symbol: str) -> Lowering:
+def operator(symbol: str) -> TileLowering:
     """An operation that is a Python operator on arrays."""
 
     def lower(writer: TileWriter, op: Op) -> None:

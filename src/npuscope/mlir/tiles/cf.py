@@ -10,8 +10,8 @@ from npuscope.mlir.tiles.scf import fresh
 from npuscope.tile.control import Paths
 
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op
+    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.tree import Block, Region, Value
 
 JUMPS = ("cf.br", "cf.cond_br")

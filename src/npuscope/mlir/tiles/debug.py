@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-
 from npuscope.mlir.attributes import parse_integers
 from npuscope.mlir.tiles.kinds import shape_of
 from npuscope.tile.printing import Print

@@ -8,8 +8,8 @@ from npuscope.mlir.dialects.scf import assign
 from npuscope.tile.control import Branch, Loop, Turns
 
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op, Value
+    from npuscope.mlir.tiles.program import TileWriter
 
 ENDS = ("scf.yield", "scf.condition", "scf.reduce")
 

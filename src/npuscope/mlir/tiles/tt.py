@@ -9,15 +9,14 @@ import numpy as np
 
 from npuscope.mlir.attributes import parse_integers
 from npuscope.mlir.tiles.calls import call
-from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of, shape_of
-from npuscope.mlir.tiles.scf import fresh
+from npuscope.mlir.tiles.kinds import dtype_of, element_of, is_pointer, pointee_of, shape_of
 from npuscope.tile import floats, integers, pointer, reduce, shapes
 from npuscope.tile.affine import Affine, dense
 from npuscope.tile.pointer import Pointer
 
 if TYPE_CHECKING:
-    from npuscope.mlir.tiles.program import TileWriter
     from npuscope.mlir.reader import Op
+    from npuscope.mlir.tiles.program import TileWriter
 
 
 def program_id(writer: TileWriter, op: Op) -> None:
