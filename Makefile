@@ -33,7 +33,8 @@ $(SETUP): pyproject.toml | $(BIN)/pip
 	@touch $(SETUP) $(DEMO)
 
 $(DEMO): pyproject.toml | $(BIN)/pip
-	$(PIP) install -e '.[pyasc]'
+	@$(PIP) install -e '.[pyasc,torch]' || \
+	{ echo 'demo: PyTorch cannot be installed here: the live trace will be left out' >&2; $(PIP) install -e '.[pyasc]'; }
 	@touch $(DEMO)
 
 demo: $(DEMO)
@@ -42,6 +43,9 @@ demo: $(DEMO)
 	@$(BIN)/npuscope check examples/bugs/add_tail_too_long.py; $(EXPECT_FINDINGS)
 	@printf '\n== Here a flag is missing: the vector unit does not wait for a copy. ==\n\n'
 	@$(BIN)/npuscope check examples/bugs/missing_flag.py; $(EXPECT_FINDINGS)
+	@printf '\n== PyTorch jobs are traced while they run, without a change to their code. ==\n'
+	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(BIN)/python examples/torch/live_trace.py; \
+	else echo 'demo: PyTorch is not installed: the live trace is left out'; fi
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2

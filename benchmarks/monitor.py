@@ -2,7 +2,9 @@
 
     python benchmarks/monitor.py [processes] [seconds]
 
-Stock PyTorch waits 90 ms for an answer; what comes later is a poll late.
+Stock PyTorch waits 90 ms for an answer; what comes later is a poll late. Every process polls once a second at a moment
+of its own. Two times are taken of each answer: until the daemon handed it to the kernel, which stamps it (the daemon's
+doing), and until the process that asked had it (the daemon's doing, and how soon a processor was free for the process).
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from npuscope.monitor.protocol import fabric, rpc
 from npuscope.monitor.protocol.fabric import Types
 
 MALFORMED = 100_000
+RPC_EVERY = 10
+SO_TIMESTAMPNS = 35
+TIMESPEC = struct.Struct("qq")
 BOTH = Types.EVENTS | Types.ACTIVITIES
 
 
@@ -42,33 +47,42 @@ def start(folder: str) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def client(folder: str, number: int) -> socket.socket:
-    """A socket that can be answered."""
+    """A socket that can be answered, and has the kernel write on each answer when it was sent."""
     endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     Path(f"{folder}/client{number}").unlink(missing_ok=True)
     endpoint.bind(f"{folder}/client{number}")
     endpoint.connect(f"{folder}/dynolog")
     endpoint.settimeout(5)
+    endpoint.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     return endpoint
 
 
-def poll_for(folder: str, number: int, begin_at: float, seconds: float) -> list[float]:
-    """Poll once a second, each process at a moment of its own; returns the seconds that each answer took."""
+def exchange(endpoint: socket.socket, datagram: bytes) -> tuple[int, int]:
+    """Ask once; returns the nanoseconds until the daemon sent its answer, and until it was here."""
+    begin = time.time_ns()
+    endpoint.send(datagram)
+    _, ancillary, _, _ = endpoint.recvmsg(65536, 64)
+    end = time.time_ns()
+    ((_, _, stamp),) = ancillary
+    seconds, nanoseconds = TIMESPEC.unpack(stamp)
+    return seconds * 10**9 + nanoseconds - begin, end - begin
+
+
+def poll_for(folder: str, number: int, begin_at: float, seconds: float) -> list[tuple[int, int]]:
+    """Poll once a second, each process at a moment of its own; returns the times of each answer."""
     endpoint = client(folder, number)
     datagram = fabric.encode_poll(BOTH, 0, (os.getpid(), os.getppid()))
     times = []
     end = begin_at + seconds
     time.sleep(max(0.0, begin_at - time.monotonic()) + random.Random(number).random())
     while time.monotonic() < end:
-        begin = time.perf_counter()
-        endpoint.send(datagram)
-        endpoint.recv(65536)
-        times.append(time.perf_counter() - begin)
+        times.append(exchange(endpoint, datagram))
         time.sleep(1)
     return times
 
 
 def polls(folder: str, processes: int, seconds: float) -> np.ndarray:
-    """The time of every answer, in milliseconds, of so many processes."""
+    """The two times of every answer, in milliseconds, of so many processes: a row for each answer."""
     readers = []
     begin_at = time.monotonic() + processes / 300  # starting processes is not what is measured
     for number in range(processes):
@@ -78,7 +92,7 @@ def polls(folder: str, processes: int, seconds: float) -> np.ndarray:
             try:
                 os.close(reader)
                 times = poll_for(folder, number, begin_at, seconds)
-                os.write(writer, struct.pack(f"{len(times)}d", *times))
+                os.write(writer, np.array(times, dtype=np.int64).tobytes())
                 code = 0
             finally:
                 os._exit(code)
@@ -87,11 +101,20 @@ def polls(folder: str, processes: int, seconds: float) -> np.ndarray:
     pieces = []
     for reader in readers:
         with os.fdopen(reader, "rb") as stream:
-            pieces.append(np.frombuffer(stream.read()))
+            pieces.append(np.frombuffer(stream.read(), dtype=np.int64))
     failed = sum(os.wait()[1] != 0 for _ in range(processes))
     if failed:
         print(f"{failed} processes failed, or got no answer within 5 s")
-    return np.concatenate(pieces) * 1000
+    return np.concatenate(pieces).reshape(-1, 2) / 1e6
+
+
+def told(what: str, times: np.ndarray) -> str:
+    """Median, percentiles and maximum."""
+    median, most, nearly_all = np.percentile(times, [50, 99, 99.9])
+    return (
+        f"  {what:32} median {median:6.2f} ms, p99 {most:6.2f} ms, p99.9 {nearly_all:6.2f} ms, "
+        f"longest {times.max():6.2f} ms"
+    )
 
 
 def memory(pid: int) -> int:
@@ -102,7 +125,7 @@ def memory(pid: int) -> int:
 
 
 def rubbish(folder: str, port: int, count: int) -> int:
-    """Send mutated datagrams, and a mutated RPC for every hundred; returns how many answers came to the sender."""
+    """Send mutated datagrams, and a mutated RPC for every ten; returns how many answers came to the sender."""
     chance = random.Random(1)
     endpoint = client(folder, 1_000_000)
     endpoint.settimeout(0.5)
@@ -110,7 +133,7 @@ def rubbish(folder: str, port: int, count: int) -> int:
     request = rpc.frame(rpc.trace_request("A=1", 0, [0], 3))
     for number in range(count):
         endpoint.send(mutated(good, chance))
-        if number % 100 == 0:
+        if number % RPC_EVERY == 0:
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(mutated(request, chance))
     answers = 0
@@ -135,19 +158,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         daemon, port = start(folder)
         try:
-            alone = polls(folder, 1, 3)
-            times = polls(folder, processes, seconds)
-            print(f"1 process: median {np.median(alone):.2f} ms")
-            print(
-                f"{processes} processes, {len(times)} polls in {seconds:g} s: median {np.median(times):.2f} ms, "
-                f"p99 {np.percentile(times, 99):.2f} ms, longest {times.max():.2f} ms"
-            )
-            rubbish(folder, port, 1000)
+            for number in (1, processes):
+                times = polls(folder, number, seconds)
+                print(f"{number} processes, {len(times)} polls in {seconds:g} s")
+                print(told("until the daemon has answered", times[:, 0]))
+                print(told("until the process has the answer", times[:, 1]), flush=True)
+            rubbish(folder, port, 10_000)
             before, begin = memory(daemon.pid), time.perf_counter()
             answers = rubbish(folder, port, MALFORMED)
             rate = MALFORMED / (time.perf_counter() - begin)
             print(
-                f"{MALFORMED} mutated datagrams, {MALFORMED // 100} mutated requests: {rate:.0f} a second, "
+                f"{MALFORMED} mutated datagrams, {MALFORMED // RPC_EVERY} mutated requests: {rate:.0f} a second, "
                 f"{answers} answers, memory +{memory(daemon.pid) - before} KiB, daemon "
                 f"{'lives' if daemon.poll() is None else 'died'}"
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 EXIT_CLEAN = 0
 EXIT_FINDINGS = 1
 EXIT_USAGE = 2
+EXIT_TIMEOUT = 124
+"""A kernel did not end in the time that it was given (as timeout(1) has it)."""
 
 
 class UserError(Exception):

@@ -28,7 +28,9 @@ def start(folder: Path) -> Iterator[Callable[..., Daemon]]:
 
     def begin(*words: str, wait: bool = True) -> Daemon:
         log = folder / f"daemon{len(started)}.log"
-        command = [sys.executable, "-m", "npuscope", "monitor", "daemon", "--port", "0", "--ipc", "directory", *words]
+        page = [] if "--http" in words else ["--no-http"]
+        fixed = ["monitor", "daemon", "--port", "0", "--ipc", "directory"]
+        command = [sys.executable, "-m", "npuscope", *fixed, *page, *words]
         with log.open("w") as stream:
             process = subprocess.Popen(command, env=environment(folder), stderr=stream, text=True)
         daemon = Daemon(folder, process, log)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from daemon_process import Daemon
 
+from npuscope.monitor.daemon.connections import owner
 from npuscope.monitor.daemon.folders import Folders, Refused
-from npuscope.monitor.daemon.identity import Identities, command, own_number, peer_user
+from npuscope.monitor.daemon.identity import Identities, command, own_number, peer_in_table, peer_user
 from npuscope.monitor.protocol import fabric, rpc
 from npuscope.monitor.protocol.fabric import Types
 
@@ -65,9 +66,13 @@ def test_the_user_at_the_other_end(listen: str, connect: str) -> None:
         connection, peer = server.accept()
         with connection:
             here = connection.getsockname()[:2]
-            assert peer_user(peer[:2], here) == os.getuid()
+            for user_of in (owner, peer_in_table, peer_user):
+                assert user_of(peer[:2], here) == os.getuid()
             client.close()  # a closed socket is nobody's, and least of all root's
-            assert peer_user(peer[:2], here) is None
+            for user_of in (owner, peer_in_table, peer_user):
+                assert user_of(peer[:2], here) is None
+            server_end = server.getsockname()[:2]
+            assert owner(server_end, ("127.0.0.1", 9)) is None  # a socket that listens is no connection
 
 
 @pytest.mark.skipif(os.getuid() != 0 or not can_be_nobody(), reason="only root can act for two users")
@@ -96,6 +101,8 @@ try:
     print(endpoint.recv(100))
 except TimeoutError:
     pass
+sys.stdout.flush()
+sys.stdin.read()  # a process that has ended is not shown
 """
 UNSHARE = ["unshare", "--pid", "--fork"]
 
@@ -110,10 +117,14 @@ def can_contain() -> bool:
 @pytest.mark.skipif(not can_contain(), reason="no pid namespace can be made here")
 def test_a_process_in_a_container_is_known_by_its_own_number(daemon: Daemon) -> None:
     words = [*UNSHARE, sys.executable, "-c", CONTAINED, str(daemon.folder)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
-    answer, pid = done.stdout.split()
-    assert answer == "00" * 8 + "726571" + "00" * 29
-    assert [process["pid"] for process in daemon.ask(rpc.simple_request("getStatus"))["processes"]] == [int(pid)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        answer, pid = process.stdout.readline().split()
+        assert answer == "00" * 8 + "726571" + "00" * 29
+        assert [process["pid"] for process in daemon.ask(rpc.simple_request("getStatus"))["processes"]] == [int(pid)]
+        process.stdin.close()
+        process.wait(20)
+    assert daemon.ask(rpc.simple_request("getStatus"))["processes"] == []
 
 
 def test_links_do_not_lead_out_of_the_allowed_folders(tmp_path: Path) -> None:

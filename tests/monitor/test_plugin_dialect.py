@@ -69,6 +69,13 @@ def plugin(folder: Path) -> Iterator[Plugin]:
 def test_a_registration_is_not_answered_so_that_polls_do_not_lag(plugin: Plugin) -> None:
     plugin.send(fabric.encode_context(Context(0, os.getpid(), 0)))
     assert plugin.poll() == ""
+    plugin.status(Channel.TRACE, 0)
+    plugin.status(Channel.MONITOR, 0)
+    plugin.ask(NPUTRACE)
+    assert "PROFILE_START_STEP=5" in plugin.poll()  # with this poll and not with the next
+    plugin.endpoint.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        plugin.endpoint.recv(100)  # nothing unasked for lies in the queue
 
 
 def test_only_the_own_user_can_write_to_the_sockets(plugin: Plugin) -> None:
@@ -88,31 +95,80 @@ def test_a_trace_reaches_the_plugin_once_it_is_idle(plugin: Plugin) -> None:
     assert text.startswith(f"{indented}{NPUTRACE}{indented}REQUEST_TRACE_ID=") and text.endswith("\n")
 
 
-@pytest.mark.parametrize(
-    ("config", "trace", "monitor", "command_status"),
-    [
-        (MONITOR, 1, 0, "ineffective"),
-        (MONITOR, 0, 1, "effective"),
-        (MONITOR, 2, 0, "effective"),
-        (MONITOR, None, 0, "unknown"),
-        (MONITOR, 0, None, "ineffective"),
-        (NPUTRACE, 0, 1, "ineffective"),
-        (NPUTRACE, 0, 0, "effective"),
-        (NPUTRACE, 0, 2, "unknown"),
-        (NPUTRACE, None, 0, "ineffective"),
-        (NPUTRACE, 1, None, "unknown"),
-    ],
-)
+INEFFECTIVE, EFFECTIVE, UNKNOWN = "ineffective", "effective", "unknown"
+# A row for each status of the trace (-1, 0, 1, 2), in it an entry for each status of the monitor (-1, 0, 1, 2).
+NPU_MONITOR_TABLE = [
+    [INEFFECTIVE, UNKNOWN, UNKNOWN, UNKNOWN],
+    [INEFFECTIVE, EFFECTIVE, EFFECTIVE, EFFECTIVE],
+    [INEFFECTIVE, INEFFECTIVE, INEFFECTIVE, INEFFECTIVE],
+    [INEFFECTIVE, EFFECTIVE, EFFECTIVE, EFFECTIVE],
+]
+NPUTRACE_TABLE = [
+    [INEFFECTIVE, INEFFECTIVE, INEFFECTIVE, INEFFECTIVE],
+    [UNKNOWN, EFFECTIVE, INEFFECTIVE, UNKNOWN],
+    [UNKNOWN, EFFECTIVE, INEFFECTIVE, UNKNOWN],
+    [UNKNOWN, EFFECTIVE, INEFFECTIVE, UNKNOWN],
+]
+FIVE = {
+    "activityProfilersBusy", "activityProfilersTriggered", "eventProfilersBusy", "eventProfilersTriggered",
+    "processesMatched",
+}  # fmt: skip
+STATUSES = (-1, 0, 1, 2)
+
+
+@pytest.mark.parametrize("monitor", STATUSES)
+@pytest.mark.parametrize("trace", STATUSES)
+@pytest.mark.parametrize(("config", "table"), [(MONITOR, NPU_MONITOR_TABLE), (NPUTRACE, NPUTRACE_TABLE)])
 def test_the_published_table_of_conflicts(
-    plugin: Plugin, config: str, trace: int | None, monitor: int | None, command_status: str
+    plugin: Plugin, config: str, table: list[list[str]], trace: int, monitor: int
 ) -> None:
     plugin.poll()
     for channel, status in ((Channel.TRACE, trace), (Channel.MONITOR, monitor)):
-        if status is not None:
+        if status != -1:
             plugin.status(channel, status)
     reply = plugin.ask(config)
-    assert reply["commandStatus"] == command_status
-    assert bool(reply["processesMatched"]) == (command_status == "effective") != bool(reply.get("reason"))
+    expected = table[STATUSES.index(trace)][STATUSES.index(monitor)]
+    assert reply["commandStatus"] == expected
+    assert reply.keys() >= FIVE  # also when nothing matched
+    assert reply["processesMatched"] == ([os.getpid()] if expected == EFFECTIVE else [])
+    assert bool(reply.get("reason")) == (expected != EFFECTIVE)
+    assert bool(plugin.poll()) == (expected == EFFECTIVE)  # only then it is forwarded
+
+
+def test_an_order_that_reaches_nobody_is_ineffective(plugin: Plugin) -> None:
+    plugin.poll()
+    plugin.status(Channel.TRACE, 0)
+    plugin.status(Channel.MONITOR, 0)
+    request = {"fn": "setKinetOnDemandRequest", "config": NPUTRACE, "pids": [1], "job_id": 0}
+    reply = json.loads(plugin.desk.answer(json.dumps(request).encode(), os.getuid()))
+    assert reply["commandStatus"] == "ineffective" and reply.keys() >= FIVE and reply["processesMatched"] == []
+
+
+def test_an_order_that_was_not_fetched_makes_busy(plugin: Plugin) -> None:
+    plugin.poll()
+    plugin.status(Channel.TRACE, 0)
+    plugin.status(Channel.MONITOR, 0)
+    assert plugin.ask(NPUTRACE)["activityProfilersTriggered"] == [os.getpid()]
+    second = plugin.ask(NPUTRACE.replace("/tmp/npu", "/tmp/second"))
+    assert (second["activityProfilersBusy"], second["activityProfilersTriggered"]) == (1, [])
+    assert second["processesMatched"] == [os.getpid()] and "busy" in second["reason"]
+    assert "/tmp/npu" in plugin.poll() and plugin.poll() == ""
+    assert plugin.ask(NPUTRACE)["activityProfilersTriggered"] == [os.getpid()]  # it reports its state itself
+
+
+def test_the_last_report_counts(plugin: Plugin) -> None:
+    for status, shown in ((1, "Running"), (2, "Ready"), (0, "Idle"), (-1, "Uninitialized"), (5, "unknown")):
+        plugin.status(Channel.TRACE, status)
+        assert plugin.shown()["nputrace"] == shown
+        plugin.status(Channel.MONITOR, 1 if status > 0 else 0)
+        assert plugin.shown()["npumonitor"] == ("Running" if status > 0 else "Idle")
+
+
+def test_a_planned_trace_has_its_steps_too(plugin: Plugin) -> None:
+    plugin.status(Channel.TRACE, 2, current_step=3, start_step=10, stop_step=12)
+    shown = plugin.shown()
+    assert (shown["current_step"], shown["start_step"], shown["stop_step"]) == (3, 10, 12)
+    assert plugin.shown().keys() >= {"status", "nputrace", "npumonitor"}
 
 
 def test_the_status_of_a_running_trace_has_its_steps(plugin: Plugin) -> None:

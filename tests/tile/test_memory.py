@@ -58,7 +58,7 @@ def test_loads(tile: Any, other: int | None) -> None:
     bench.machine.active = active
     pointer = advance(4, Pointer(bench.argument, Affine(bench.argument.address, (0,) * len(shape), shape, 64)), offsets)
     filler = None if other is None else Affine(other, (0,) * len(shape), shape, 32)
-    got = spelled_out(bench.machine.load(1, DTYPE, shape, pointer, mask, filler), shape)
+    got = spelled_out(bench.machine.load(1, DTYPE, shape, False, pointer, mask, filler), shape)
     lanes = spread(shape, mask, active)
     want = np.where(lanes, data[spelled_out(offsets, shape)], 0 if other is None else other)
     seen = np.broadcast_to(
@@ -94,7 +94,7 @@ def test_the_gaps_of_a_view_are_outside(rows: int, step: int, first: int) -> Non
     pointer = advance(
         4, Pointer(bench.argument, Affine(bench.argument.address, (0,), (count,), 64)), Affine(0, (1,), (count,), 32)
     )
-    got = spelled_out(bench.machine.load(1, DTYPE, (count,), pointer, None, None), (count,))[0]
+    got = spelled_out(bench.machine.load(1, DTYPE, (count,), False, pointer, None, None), (count,))[0]
     inside = np.arange(count) % step < 4
     np.testing.assert_array_equal(got, np.where(inside, data[first : first + count], 0))
     outside = [fault for fault in bench.faults() if fault.code == "tile_outside"]
@@ -131,7 +131,7 @@ def test_a_float_at_an_odd_address_is_named() -> None:
     data[5:9] = np.array([1.5], np.float32).view(np.uint8)
     bench = Bench(data)
     pointer = Pointer(bench.argument, Affine(bench.argument.address + 5, (), (), 64))
-    got = bench.machine.load(1, np.dtype(np.float32), (), pointer, None, None)
+    got = bench.machine.load(1, np.dtype(np.float32), (), False, pointer, None, None)
     assert float(got[0]) == 1.5
     (fault,) = bench.faults()
     assert fault.code == "tile_misaligned" and fault.facts["rest"] == 1
@@ -140,7 +140,7 @@ def test_a_float_at_an_odd_address_is_named() -> None:
 def test_an_address_without_an_owner() -> None:
     bench = Bench(np.arange(8, dtype=DTYPE))
     pointer = Pointer(None, np.array([[bench.argument.address + 4, 64]]))
-    assert bench.machine.load(1, DTYPE, (2,), pointer, None, None)[0].tolist() == [1, 0]
+    assert bench.machine.load(1, DTYPE, (2,), False, pointer, None, None)[0].tolist() == [1, 0]
     (fault,) = bench.faults()
     assert fault.code == "tile_outside" and fault.facts["address"] == 64 and "argument" not in fault.facts
 

@@ -50,7 +50,7 @@ def command(
     The report goes to standard error (or --output), so that standard output stays the script's own.
 
     Exit codes: 0 clean, 1 findings of error severity (--strict: warnings too; --error-exitcode N: N), 2 usage error,
-    something unsupported or output that cannot be written, 128+n the script died by signal n (130: Ctrl-C), else the
+    something unsupported or output that cannot be written, 124 a kernel did not end within --timeout, 128+n the script died by signal n (130: Ctrl-C), else the
     script's own.
     """
     plan, choices = _plan(chip, save is not None, options), _reporting(options)
@@ -63,6 +63,8 @@ def command(
     if not as_module and os.path.isfile(script) and is_trace(script):
         if arguments or chip or save is not None:
             raise UserError("a recorded trace takes no --chip, no --save and no arguments")
+        if plan.programs or plan.timeout:
+            raise UserError("a recorded trace takes no --programs and no --timeout: it is what ran")
         ended = Ended(EXIT_CLEAN)
         collected = from_batches(read_batches(script), plan)
     else:
@@ -114,7 +116,8 @@ def _plan(chip: str | None, save: bool, options: dict[str, Any]) -> Plan:
     )
     names = tuple(options["check"]) or None
     rules = read_rules(options["suppressions"])
-    return Plan(names, settings, launches, chip, save, options["fail_fast"], options["strict"], rules)
+    return Plan(names, settings, launches, chip, save, options["fail_fast"], options["strict"], rules,
+                options["programs"], options["timeout"])
 
 
 def _reporting(options: dict[str, Any]) -> Reporting:

@@ -47,6 +47,7 @@ def from_folder(folder: Path, plan: Plan, ended: Ended) -> Collected:
         unfinished += [f"kernels of a Python without npuscope were not checked: {name}" for name in names]
     outcomes = merged(found) if found else Suite(plan.checks, plan.settings).outcomes
     partial = _stops(records) or ([f"the run stopped early, {trouble}"] if trouble is not None else [])
+    partial += _parts(records)
     if (folder / "stop").exists():
         partial = ["stopped at the first error (--fail-fast)"]
     return Collected(outcomes, tuple(records), (*partial, *unfinished, *_endings(ended)), trouble)
@@ -66,12 +67,17 @@ def from_batches(batches: Iterable[Batch], plan: Plan) -> Collected:
             records.append(record)
             if plan.fail_fast and any(plan.stops_at(finding) for finding in suite.findings):
                 return Collected(suite.outcomes, tuple(records), ("stopped at the first error (--fail-fast)",))
-    return Collected(suite.outcomes, tuple(records), tuple(_stops(records)))
+    return Collected(suite.outcomes, tuple(records), tuple(_stops(records) + _parts(records)))
 
 
 def _stops(records: list[LaunchRecord]) -> list[str]:
     """The launches that did not come to their end."""
     return list(dict.fromkeys(f"{item.kernel} {item.stopped}" for item in records if item.stopped))
+
+
+def _parts(records: list[LaunchRecord]) -> list[str]:
+    """The launches of which only a part was to run."""
+    return list(dict.fromkeys(f"{item.kernel} ran only programs {item.part}" for item in records if item.part))
 
 
 def _endings(ended: Ended) -> list[str]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from npuscope.frontends.imports import after_import
+
 TEXT = "npuscope: compiling the checks for this machine, once; this may take half a minute"
 
 
 def tell_of_compilation() -> None:
     """From now on, tell a person at a terminal when the first function of ours is compiled; logs stay as they are.
     Loading what was compiled before is quick and says nothing."""
-    if not sys.stderr.isatty():
-        return
+    if sys.stderr.isatty():
+        after_import("numba", lambda package: _listen())
+
+
+def _listen() -> None:
     from numba.core import event
 
     class Told(event.Listener):

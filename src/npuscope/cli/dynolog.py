@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from npuscope.cli.certificates import daemon_certificates
 from npuscope.cli.monitor import run
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
+from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
+from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Settings
+from npuscope.monitor.metrics.host import NIC_PREFIXES
+from npuscope.monitor.metrics.settings import STOCK_INTERVAL_SECONDS, MetricsSettings
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCHES = frozenset({
@@ -29,9 +34,12 @@ VALUES = frozenset({
     "allow_interface_prefixes", "dcgm_fields", "dcgm_lib_path", "dcgm_major_version", "dcgm_standalone_address",
     "env_attribution_mappings_file", "pod_resources_socket", "certs_dir", "metric_log_dir", "flagfile",
 })  # fmt: skip
-HONOURED = frozenset({"port", "enable_ipc_monitor", "flagfile"})
-REFUSED = frozenset({"certs_dir"})
-"""Ignoring one of these would leave a door open that the flag is to close."""
+HONOURED = frozenset({
+    "port", "enable_ipc_monitor", "flagfile", "use_JSON", "use_prometheus", "prometheus_address", "prometheus_port",
+    "use_fbrelay", "fbrelay_address", "fbrelay_port", "kernel_monitor_reporting_interval_s", "filter_nic_interfaces",
+    "allow_interface_prefixes", "enable_env_var_attribution", "metric_log_dir", "certs_dir",
+})  # fmt: skip
+LONGEST_INTERVAL = 86400
 TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1"}), frozenset({"false", "f", "no", "n", "0"})
 
 
@@ -48,11 +56,39 @@ class Flags:
 
     def settings(self) -> Settings:
         """How the daemon is to run. Raises UserError for a value that makes no sense."""
-        port = self.values.get("port", str(PORT))
-        if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65535):
-            raise UserError(f"--port is a number between 0 and 65535, not {port}")
-        kinds = KINDS if self.values.get("enable_ipc_monitor", "true") in TRUE else ()
-        return Settings(int(port), ipc=kinds)
+        kinds = KINDS if self._on("enable_ipc_monitor", True) else ()
+        port = self._number("port", PORT)
+        certificates = daemon_certificates(self.values.get("certs_dir", NO_CERTS))
+        hosts = EVERYWHERE if certificates else LOOPBACK
+        return Settings(port, hosts, kinds, certificates=certificates, metrics=self._metrics())
+
+    def _metrics(self) -> MetricsSettings:
+        folder = self.values.get("metric_log_dir", "")
+        prefixes = self.values.get("allow_interface_prefixes", ",".join(NIC_PREFIXES)).split(",")
+        return MetricsSettings(
+            float(self._number("kernel_monitor_reporting_interval_s", int(STOCK_INTERVAL_SECONDS), LONGEST_INTERVAL)),
+            stock_json=self._on("use_JSON", False),
+            tensorboard=Path(folder) if folder else None,
+            prometheus=self._place("prometheus", 8080),
+            relay=self._place("fbrelay", 10000),
+            stock_names=True,
+            nic_prefixes=tuple(filter(None, prefixes)) if self._on("filter_nic_interfaces", False) else None,
+            from_environment=self._on("enable_env_var_attribution", True),
+        )
+
+    def _on(self, name: str, default: bool) -> bool:
+        return self.values.get(name, str(default).lower()) in TRUE
+
+    def _number(self, name: str, default: int, most: int = 65535) -> int:
+        text = self.values.get(name, str(default))
+        if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= most):
+            raise UserError(f"--{name} is a number between 0 and {most}, not {text}")
+        return int(text)
+
+    def _place(self, what: str, port: int) -> tuple[str, int] | None:
+        if not self._on(f"use_{what}", False):
+            return None
+        return self.values.get(f"{what}_address", "127.0.0.1"), self._number(f"{what}_port", port)
 
 
 def read_flags(words: Sequence[str], depth: int = 0) -> Flags:
@@ -77,8 +113,6 @@ def read_flags(words: Sequence[str], depth: int = 0) -> Flags:
             raise UserError(f"unknown option {word}")
         if name == "flagfile":
             values |= _flag_file(values.pop("flagfile"), depth).values
-        elif name in REFUSED and values[name] != "NO_CERTS":
-            raise UserError(f"--{name} is not supported yet")
     return Flags(values)
 
 

@@ -12,13 +12,20 @@ from typing import TextIO
 
 import click
 
+from npuscope.cli.certificates import daemon_certificates
 from npuscope.errors import UserError
+from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
-from npuscope.monitor.daemon.rpc_server import LOOPBACK
+from npuscope.monitor.daemon.rpc_server import EVERYWHERE, LOOPBACK
 from npuscope.monitor.daemon.service import Service, Settings
+from npuscope.monitor.metrics.settings import INTERVAL_SECONDS, MetricsSettings
+from npuscope.monitor.page.settings import LOOPBACK as PAGE_HOST
+from npuscope.monitor.page.settings import PORT as PAGE_PORT
+from npuscope.monitor.page.settings import PageSettings, read_nodes
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCH_SECONDS = 0.0005
+SHORTEST_INTERVAL = 0.1
 
 
 @click.group("monitor")
@@ -28,7 +35,7 @@ def command() -> None:
 
 @command.command("daemon")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
-@click.option("--bind", "hosts", multiple=True, help="Address to listen on, repeatable. Default: loopback only.")
+@click.option("--bind", "hosts", multiple=True, help="Address, repeatable. Default: loopback only; with TLS, all.")
 @click.option(
     "--trace-dir",
     "folders",
@@ -38,8 +45,46 @@ def command() -> None:
 )
 @click.option("--ipc", "kinds", multiple=True, type=click.Choice(KINDS), help="IPC sockets, repeatable. Default: all.")
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
+@click.option("--certs-dir", default=NO_CERTS, help="Folder with server.crt, server.key, ca.crt: TLS only.")
+@click.option(
+    "--http", type=click.IntRange(0, 65535), help=f"Port of the live page; 0 takes a free one. Default: {PAGE_PORT}."
+)
+@click.option("--http-bind", metavar="ADDRESS", default=PAGE_HOST, show_default=True, help="Where the page listens.")
+@click.option("--no-http", is_flag=True, help="No live page.")
+@click.option("--node", "nodes", multiple=True, metavar="HOST[:PORT]", help="Daemon that the page shows, repeatable.")
+@click.option("--nodes", "node_file", type=click.Path(path_type=Path), help="File of such daemons, one a line.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 86400),
+    default=INTERVAL_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the host and the registered processes are measured; 0: never.",
+)
+@click.option(
+    "--metrics-log", type=click.Path(dir_okay=False, path_type=Path), help="Append measurements here, as JSON lines."
+)
+@click.option(
+    "--tensorboard",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Write what the vendor's plug-in reports here, for TensorBoard.",
+)
 def daemon(
-    port: int, hosts: tuple[str, ...], folders: tuple[Path, ...], kinds: tuple[str, ...], log_file: Path | None
+    port: int,
+    hosts: tuple[str, ...],
+    folders: tuple[Path, ...],
+    kinds: tuple[str, ...],
+    log_file: Path | None,
+    certs_dir: str,
+    http: int | None,
+    http_bind: str,
+    no_http: bool,
+    nodes: tuple[str, ...],
+    node_file: Path | None,
+    interval: float,
+    metrics_log: Path | None,
+    tensorboard: Path | None,
 ) -> None:
     """Run the daemon.
 
@@ -47,8 +92,33 @@ def daemon(
     in KINETO_IPC_SOCKET_DIR, where set, is listened on as well.
     """
     roots = tuple(str(require_writable(folder)) for folder in folders)
-    settings = Settings(port, hosts or LOOPBACK, kinds or KINDS, roots)
+    certificates = daemon_certificates(certs_dir)
+    hosts = hosts or (EVERYWHERE if certificates else LOOPBACK)
+    if 0 < interval < SHORTEST_INTERVAL:
+        raise UserError(f"--interval is 0 or at least {SHORTEST_INTERVAL:g} seconds")
+    metrics = MetricsSettings(interval, metrics_log, tensorboard=tensorboard)
+    page = page_settings(http, http_bind, no_http, nodes, node_file)
+    settings = Settings(port, hosts, kinds or KINDS, roots, certificates, page=page, metrics=metrics)
     run(settings, log_file)
+
+
+def page_settings(
+    port: int | None, host: str, without: bool, nodes: tuple[str, ...], node_file: Path | None
+) -> PageSettings | None:
+    """How the live page is to be served; None for no page. Raises UserError for words that contradict each other."""
+    if without:
+        if port is not None or nodes or node_file:
+            raise UserError("--no-http leaves no page for --http, --node or --nodes")
+        return None
+    lines = list(nodes)
+    if node_file:
+        try:
+            lines += node_file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"cannot read the list of nodes {node_file}: {reason}") from None
+    insisted = port is not None or host != PAGE_HOST or bool(lines)
+    return PageSettings(PAGE_PORT if port is None else port, host, insisted, read_nodes(lines))
 
 
 def run(settings: Settings, log_file: Path | None) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from npuscope.errors import UserError
+from npuscope.frontends.launch import Part
 from npuscope.sanitizer.filters import LaunchFilter
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.judge import counts_as_error
@@ -46,6 +47,8 @@ class Plan:
     fail_fast: bool = False
     strict: bool = False
     rules: tuple[Rule, ...] = ()
+    programs: tuple[Part, ...] = ()  # of each Triton launch; all when there are none
+    timeout: float | None = None  # seconds that a Triton launch may take
 
     def stops_at(self, finding: Finding) -> bool:
         """Whether --fail-fast stops the run at this finding."""

@@ -17,13 +17,17 @@ from npuscope.cli.script import require_script
 from npuscope.cli.session import ARGUMENTS, script_options
 from npuscope.errors import UserError
 from npuscope.frontends import packages
+from npuscope.frontends.launch import Part
 from npuscope.npu.chip import load_chip
 
 
 @click.command("record", context_settings=ARGUMENTS)
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Trace file.")
 @script_options
-def command(output: Path, chip: str | None, as_module: bool, script: str, arguments: tuple[str, ...]) -> int:
+def command(
+    output: Path, chip: str | None, as_module: bool, script: str, arguments: tuple[str, ...],
+    programs: tuple[Part, ...], timeout: float | None,
+) -> int:
     """Run SCRIPT and write the trace of every kernel it launches, also in Python processes that it starts.
 
     Exits with the script's own code.
@@ -32,7 +36,7 @@ def command(output: Path, chip: str | None, as_module: bool, script: str, argume
         load_chip(chip)
     require_folder(output)
     require_script(script, as_module)
-    plan = Plan(checks=(), chip=chip, save=True)
+    plan = Plan(checks=(), chip=chip, save=True, programs=programs, timeout=timeout)
     try:
         with spool_folder(plan, packages()) as folder:
             ended = run_script_in_child(folder, plan, script, arguments, as_module, say_interrupted)

@@ -8,9 +8,10 @@ from contextlib import nullcontext
 
 import click
 
+from npuscope.cli.parts import PartType
 from npuscope.cli.script import run_script
 from npuscope.frontends import install_all
-from npuscope.frontends.launch import Session
+from npuscope.frontends.launch import Part, Session
 from npuscope.frontends.uninitialised import Poison
 from npuscope.npu.chip import load_chip
 from npuscope.trace.recorder import Consumer, Recorder
@@ -25,6 +26,14 @@ def script_options(command: Callable[..., int]) -> Callable[..., int]:
         click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
         click.argument("script"),
         click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m."),
+        click.option(
+            "--programs", multiple=True, type=PartType(), metavar="FIRST:LAST",
+            help="Of each Triton launch run these programs only: a slice of their numbers (repeatable; -8: the last 8).",
+        ),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+            help="Stop when one Triton launch takes longer, say where its programs stand, and exit with 124.",
+        ),
         click.option("--chip", help="Simulate this chip (default: the one that the script names, else Ascend910B1)."),
     ):
         command = decorate(command)
@@ -32,7 +41,8 @@ def script_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def run_in_session(
-    consumers: Sequence[Consumer], chip: str | None, script: str, arguments: Sequence[str], as_module: bool
+    consumers: Sequence[Consumer], chip: str | None, script: str, arguments: Sequence[str], as_module: bool,
+    programs: tuple[Part, ...] = (), timeout: float | None = None,
 ) -> tuple[int, Session]:
     """Run the script with every front end hooked; returns its exit code and the session.
 
@@ -43,7 +53,7 @@ def run_in_session(
         load_chip(chip) if chip else None,
         print_line=print,
         notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),
-        poison=Poison() if consumers else None,
+        poison=Poison() if consumers else None, programs=programs, timeout=timeout,
     )
     install_all(session)
     try:

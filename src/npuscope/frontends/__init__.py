@@ -13,8 +13,9 @@ from typing import Any
 
 
 def front_ends() -> list[Any]:
-    """The modules of this folder that are front ends."""
-    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    """The modules of this folder that are front ends. A name with an underscore is a part of one, and not imported."""
+    names = [found.name for found in pkgutil.iter_modules(__path__) if "_" not in found.name]
+    modules = (importlib.import_module(f"{__name__}.{name}") for name in names)
     return [module for module in modules if hasattr(module, "install") and hasattr(module, "PACKAGE")]
 
 

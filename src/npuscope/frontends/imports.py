@@ -21,6 +21,14 @@ def after_import(name: str, action: Action) -> None:
     _finder().actions[name] = action
 
 
+def before_import(name: str, action: Callable[[], None]) -> None:
+    """Call `action()` when top-level package `name` is about to be imported; at once if it is there already."""
+    if name in sys.modules:
+        action()
+        return
+    _finder().early[name] = action
+
+
 def stand_in(name: str) -> None:
     """Let ``import name`` give an empty module where no such package is installed."""
     _finder().stand_ins.add(name)
@@ -29,6 +37,7 @@ def stand_in(name: str) -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self.actions: dict[str, Action] = {}
+        self.early: dict[str, Callable[[], None]] = {}
         self.stand_ins: set[str] = set()
         self._busy = False
 
@@ -36,6 +45,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec that the other finders give, its loader wrapped when something waits for the module."""
+        if name in self.early and not self._busy:
+            self.early.pop(name)()
         if self._busy or (name not in self.actions and name not in self.stand_ins):
             return None
         self._busy = True

@@ -21,6 +21,9 @@ from npuscope.trace.schema import NO_BLOCK, Buffer, CoreInfo, Fault, Launch, Sou
 
 DEFAULT_CHIP = "Ascend910B1"
 
+Part = tuple[int | None, int | None]
+"""A part of a sequence, as Python's slices have it."""
+
 
 @dataclass(slots=True)
 class Session:
@@ -28,7 +31,8 @@ class Session:
 
     `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints,
     `notice` what the user should know of how the run differs from one on a card, `poison` knows
-    which memory has no content yet, `heap` the device memory that the script allocates itself.
+    which memory has no content yet, `heap` the device memory that the script allocates itself. `programs` are the parts
+    of a Triton grid that run (all when there are none), `timeout` the seconds that one launch may take.
     """
 
     recorder: Recorder = field(default_factory=Recorder)
@@ -37,6 +41,8 @@ class Session:
     notice: Callable[[str], None] = lambda line: None
     poison: Poison | None = None
     heap: Heap | None = None
+    programs: tuple[Part, ...] = ()
+    timeout: float | None = None
     launches: int = 0
     noticed: set[str] = field(default_factory=set)
 

@@ -10,10 +10,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from npuscope.frontends import torch_devices
 from npuscope.frontends.imports import after_import, stand_in
-from npuscope.frontends.uninitialised import fill_torch
+from npuscope.frontends.torch_devices import Devices, Notice
 
-Notice = Callable[[str], None]
+_devices: list[Devices] = []
+"""Those that are simulated in this process, once torch is there."""
+_waiting: list[Callable[[Any, Devices], None]] = []
 
 
 def alias_npu(notice: Notice) -> None:
@@ -22,47 +25,32 @@ def alias_npu(notice: Notice) -> None:
     stand_in("torch_npu")
 
 
-def _is_npu(device: Any) -> bool:
-    return str(device).split(":")[0] == "npu"
+def with_torch(notice: Notice, action: Callable[[Any, Devices], None]) -> None:
+    """Call `action(torch, devices)` when torch is there, now or later."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.__spec__ is None or getattr(torch.__spec__, "_initializing", False):
+        _waiting.append(action)
+        return
+    _patch(torch, notice)
+    for devices in _devices:
+        action(torch, devices)
 
 
 def _patch(torch: Any, notice: Notice) -> None:
-    from torch.overrides import TorchFunctionMode
-
     if hasattr(torch, "npu"):
         return
-    told: list[bool] = []
-
-    def tell() -> None:
-        if not told:
-            told.append(True)
-            notice('torch device "npu" is simulated: its tensors stay in CPU memory')
-
-    def translate(value: Any) -> Any:
-        if isinstance(value, (str, torch.device)) and _is_npu(value):
-            tell()
-            return torch.device("cpu")
-        return value
-
-    class NpuIsHere(TorchFunctionMode):
-        def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
-            kwargs = kwargs or {}
-            if "device" in kwargs:
-                kwargs = {**kwargs, "device": translate(kwargs["device"])}
-            name = getattr(func, "__name__", "")
-            if name in ("to", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "device"):
-                args = tuple(translate(value) for value in args)
-            made = func(*args, **kwargs)
-            fill_torch(func, kwargs, made)
-            return made
+    devices = Devices(notice)
+    _devices.append(devices)
 
     def npu_method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tell()
+        devices.tell("npu")
         return self
 
     torch.Tensor.npu = npu_method
     torch.npu = sys.modules["torch.npu"] = _npu_module()
-    NpuIsHere().__enter__()
+    torch_devices.install(torch, devices)
+    while _waiting:
+        _waiting.pop()(torch, devices)
 
 
 def _npu_module() -> types.ModuleType:

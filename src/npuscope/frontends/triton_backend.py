@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import torch
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 from triton.backends.driver import DriverBase
@@ -199,20 +198,24 @@ def driver_class(launch: Launch) -> type[DriverBase]:
             return divmod(CAPABILITY, 10)
 
         def get_device_interface(self) -> Any:
-            """torch's module for the device; the host stands in."""
-            return torch.cpu
+            """torch's module for the device, simulated."""
+            import torch
 
-        def get_active_torch_device(self) -> torch.device:
-            """Where tensors live."""
-            return torch.device("cpu")
+            return torch.cuda
+
+        def get_active_torch_device(self) -> Any:
+            """Where tensors live, as scripts know it."""
+            import torch
+
+            return torch.device("cpu" if torch.cuda.is_available() else "cuda:0")
 
         def get_benchmarker(self) -> Callable[..., Any]:
             """Every configuration is as fast as any other, so that the autotuner takes the first without a run."""
             return lambda call, *, quantiles=None, **named: [1.0] * len(quantiles or (0.5,))
 
-        def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        def get_empty_cache_for_benchmark(self) -> Any:
             """Nothing is timed."""
-            return torch.empty(1, dtype=torch.int8)
+            return None
 
         def clear_cache(self, cache: Any) -> None:
             """Nothing is timed."""

@@ -6,7 +6,7 @@ pattern is laid by memory address, so that views need no bookkeeping, and every 
 with a payload that no computation makes: an accidental use on the host is visible too.
 
 Left alone: arrays of objects (their memory holds pointers), bool (a byte that is neither 0 nor 1 is no bool at all),
-anything that is not plain memory of numpy or of torch on the CPU, and what the constructors of the array types return
+arrays of more than 256 MiB, anything that is not plain memory of numpy or of torch on the CPU, and what the constructors of the array types return
 (`np.ndarray(shape)`, `torch.Tensor(n)`): their content counts as defined.
 """
 
@@ -36,6 +36,9 @@ INTEGER_RUN = 8
 """Integers may hold any value, so only 8 bytes in a row, counted in words of 4, are taken for undefined: up to 3 bytes
 at either end of a run are missed, and no plausible data is mistaken. A float is judged element by element."""
 
+MOST_BYTES = 1 << 28
+"""What is larger counts as defined: filling it would take memory and time that the script itself may never spend."""
+
 Runs = tuple[tuple[int, int], ...]
 
 
@@ -64,6 +67,8 @@ class Poison:
 
     def fill(self, data: np.ndarray) -> None:
         """Give the flat uint8 array `data` the content that stands for none."""
+        if data.size > MOST_BYTES:
+            return
         address = address_of(data)
         whole = data.size // 8 * 8
         if whole:

@@ -103,12 +103,27 @@ def _check(result: Result, outcome: Outcome) -> dict[str, Any]:
 
 
 def status(result: Result, outcome: Outcome) -> str:
-    """``findings``, ``clean``, ``nothing checked``, or ``incomplete``: nothing found, but not everything looked at."""
+    """``findings``, ``clean``, ``nothing checked``, ``not applicable``, or ``incomplete``: nothing found, but not everything looked at."""
     if outcome.findings:
         return "findings"
     if not result.checked:
         return "nothing checked"
+    if not applies(result, outcome.name):
+        return "not applicable"
     return "incomplete" if outcome.limits or result.partial else "clean"
+
+
+NO_TILES = {
+    "sync": "the programs of a tile kernel share no flags",
+    "registers": "a tile kernel sets no mask registers",
+    "dcci": "a tile kernel has no cached scalar data",
+}
+"""Checks that have nothing to look at in tile kernels, and why."""
+
+
+def applies(result: Result, name: str) -> bool:
+    """Whether any launch that was looked at has what a check looks at."""
+    return name not in NO_TILES or not all(record.tile for record in result.launches if record.checked)
 
 
 def json_bytes(result: Result) -> bytes:

@@ -38,6 +38,12 @@ KINDS: dict[str, Kind] = {
     "race-same-value": Kind(
         "race of equal values", "Nothing orders two writes of the same bytes; the later one changes nothing."
     ),
+    "race-lanes": Kind("race between lanes", "Lanes of one program meet in memory, and no barrier is between."),
+    "integer-overflow": Kind("integer overflow", "An address is computed in an integer too narrow for it."),
+    "division-by-zero": Kind("division by zero", "An integer is divided by zero."),
+    "device-assert": Kind("failed assertion", "A device_assert does not hold."),
+    "false-hint": Kind("false hint", "A promise to the compiler about numbers is not kept."),
+    "unwritten-output": Kind("unwritten output", "A launch leaves elements of an output without a value."),
     "relies-on-auto-sync": Kind("relies on auto-sync", "Only the device compiler's automatic flags order the two."),
     "unpaired-flag": Kind("unpaired flag", "A flag is set and never waited for."),
     "redundant-flag": Kind("redundant flag", "Two identical flag operations follow each other with nothing between."),

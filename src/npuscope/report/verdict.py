@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npuscope.report.document import Result, number
+from npuscope.report.document import NO_TILES, Result, applies, number
 from npuscope.sanitizer.findings import Severity
 from npuscope.sanitizer.suite import Outcome
 
@@ -20,6 +20,8 @@ def _found(result: Result, outcome: Outcome) -> str:
     advisories = result.count(Severity.ADVISORY, name)
     if not result.checked:
         words = "nothing checked"
+    elif not applies(result, name):
+        words = f"nothing to check: {NO_TILES[name]}"
     elif outcome.findings:
         errors, warnings = result.count(Severity.ERROR, name), result.count(Severity.WARNING, name)
         words = f"{number(errors, 'error')}, {number(warnings, 'warning')}"

@@ -43,6 +43,11 @@ class Context:
         return "memory" in self.names and (self.settings.every_tool or "race" not in self.names)
 
     @property
+    def judges_order(self) -> bool:
+        """Whether a check wants to know what orders what."""
+        return self.overwrites or not {"race", "init"}.isdisjoint(self.names)
+
+    @property
     def hazards(self) -> Hazards:
         """The engine, shared by the checks that ask for it."""
         if self._hazards is None:

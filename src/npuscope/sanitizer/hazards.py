@@ -17,6 +17,7 @@ from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Role
 
 if TYPE_CHECKING:
+    from npuscope.sanitizer.context import Context
     from npuscope.sanitizer.order.engine import Hazards
 
 
@@ -68,8 +69,8 @@ class HazardCheck(ABC):
 
     name = ""
 
-    def __init__(self, engine: Hazards) -> None:
-        self.engine = engine
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._ended = Collector()
         self._batch: Batch | None = None
 
@@ -95,10 +96,13 @@ class HazardCheck(ABC):
     def limits(self) -> tuple[str, ...]:
         """What the engine could not keep or follow."""
         limits = []
-        if self.engine.crowded:
-            limits.append(f"{self.engine.crowded} accesses were too many to keep")
-        if self.engine.unordered:
-            names = ", ".join(dict.fromkeys(self.engine.unordered))
+        engine = self._context.asked
+        if engine is None:  # no launch had cores to order
+            return ()
+        if engine.crowded:
+            limits.append(f"{engine.crowded} accesses were too many to keep")
+        if engine.unordered:
+            names = ", ".join(dict.fromkeys(engine.unordered))
             limits.append(f"{names} synchronises more cores than are followed")
         return tuple(limits)
 
@@ -107,7 +111,7 @@ class HazardCheck(ABC):
         """(what makes it the same as another one, the finding)."""
 
     def _collect(self, collector: Collector, batch: Batch) -> None:
-        for found in found_rows(self.engine, batch):
+        for found in found_rows(self._context.hazards, batch):
             answer = self.finding_of(found)
             if answer is not None:
                 collector.add(*answer)

@@ -33,7 +33,7 @@ class MemoryCheck:
     def __init__(self, context: Context) -> None:
         self.collector = Collector()
         self._heap = Heap(self.collector, context.settings.leaks, context.settings.unused)
-        self._overwrites = Overwrites(context.hazards) if context.overwrites else None
+        self._overwrites = Overwrites(context) if context.overwrites else None
         self._footprints = FootprintTable()
         self._buffers = BufferTable()
         self._faults = 0

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,7 +44,7 @@ class Modes:
             wait = batch.column("opcode")[rows] == OPCODES.number("cross_core_wait")
             self._parts.append(np.stack([*columns, wait]))
 
-    def mixed(self, cores: tuple[CoreInfo, ...]) -> Iterator[Mixed]:
+    def mixed(self, cores: Sequence[CoreInfo]) -> Iterator[Mixed]:
         """Every rise of a counter that still holds a set of another mode."""
         if not self._parts:
             return
@@ -60,7 +60,7 @@ class Modes:
 class _Counters:
     """The counters of one flag on all cores."""
 
-    cores: tuple[CoreInfo, ...]
+    cores: Sequence[CoreInfo]
     number: int
     held: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # by core: mode and line of each set
     sets: dict[tuple[Part, int], int] = field(default_factory=dict)

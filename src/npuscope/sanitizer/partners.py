@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,7 +24,7 @@ class Part:
 
 
 @lru_cache(maxsize=8)
-def groups(cores: tuple[CoreInfo, ...]) -> dict[int, tuple[int, ...]]:
+def groups(cores: Sequence[CoreInfo]) -> dict[int, tuple[int, ...]]:
     """Core number -> the cores of its AI core, the AIC first where there is one."""
     aics = sum(info.type is CoreType.AIC for info in cores)
     per_core = max((len(cores) - aics) // aics, 1) if aics else VECTORS_PER_CORE
@@ -34,7 +35,7 @@ def groups(cores: tuple[CoreInfo, ...]) -> dict[int, tuple[int, ...]]:
     return {index: tuple(group) for group in members.values() for index in group}
 
 
-def raised_by(cores: tuple[CoreInfo, ...], waiter: int, mode: int, number: int) -> Part | None:
+def raised_by(cores: Sequence[CoreInfo], waiter: int, mode: int, number: int) -> Part | None:
     """Who raises counter `number` of `waiter` in `mode`; None where nobody can."""
     own = cores[waiter].type
     group = groups(cores)[waiter]

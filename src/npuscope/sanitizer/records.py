@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from npuscope.trace.recorder import Batch
+from npuscope.trace.schema import Launch
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
     """One launch of a run: its number, what ran where, and how much of it was looked at.
 
-    `checked` is false for a launch that a filter left out; `stopped` says how it fell short of its end.
+    `checked` is false for a launch that a filter left out; `stopped` says how it fell short of its end,
+    `part` which of its programs were to run when that was not all of them.
     """
 
     index: int
@@ -22,6 +24,8 @@ class LaunchRecord:
     instructions: int
     checked: bool = True
     stopped: str = ""
+    part: str = ""
+    tile: bool = False  # it ran programs of a tile kernel
 
 
 class LaunchLog:
@@ -45,4 +49,11 @@ class LaunchLog:
         return LaunchRecord(
             launch.index, launch.kernel, launch.chip, launch.arch, len(launch.cores),
             self._instructions if checked else 0, checked, "; ".join(stops),
+            part_of(launch), launch.of_programs,
         )
+
+
+def part_of(launch: Launch) -> str:
+    """Which of a grid's programs were to run, "" for all."""
+    part = launch.options.get("programs", "") if launch.of_programs else ""
+    return part and f"{part} of {len(launch.cores)}"

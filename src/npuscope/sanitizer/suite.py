@@ -12,6 +12,7 @@ from npuscope.sanitizer.dcci import DcciCheck
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.init import InitCheck
 from npuscope.sanitizer.memory import MemoryCheck
+from npuscope.sanitizer.programs.checks import PROGRAM_CHECKS
 from npuscope.sanitizer.race import RaceCheck
 from npuscope.sanitizer.registers import RegisterCheck
 from npuscope.sanitizer.sync import SyncCheck
@@ -55,8 +56,8 @@ class Outcome:
 
 CHECKS: dict[str, Callable[[Context], Check]] = {
     "memory": MemoryCheck,
-    "race": lambda context: RaceCheck(context.hazards),
-    "init": lambda context: InitCheck(context.hazards),
+    "race": RaceCheck,
+    "init": InitCheck,
     "sync": lambda context: SyncCheck(context.settings.block),
     "registers": lambda context: RegisterCheck(context.settings.trace_masks, context.settings.block),
     "dcci": lambda context: DcciCheck(context.settings.dcci),
@@ -82,6 +83,7 @@ class Suite:
             raise UserError(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
         self._context = Context(settings or Settings(), chosen)
         self.checks: Sequence[Check] = [CHECKS[name](self._context) for name in CHECKS if name in chosen]
+        self._program_checks = {name: PROGRAM_CHECKS[name]() for name in chosen if name in PROGRAM_CHECKS}
         self._host_checks = [check for check in self.checks if isinstance(check, HostCheck)]
         self.launches = 0
         self.instructions = 0
@@ -103,25 +105,37 @@ class Suite:
             return
         self.instructions += batch.instruction.shape[1]
         self.launches += batch.last
-        if self._context.asked is not None:
-            self._context.asked.check(batch)
-        for check in self.checks:
-            check.check(batch)
-        if batch.last and self._context.asked is not None:
-            self._context.asked.release()
+        if batch.launch.of_programs:
+            for program_check in self._program_checks.values():
+                program_check.check(batch)
+        else:
+            self._check_cores(batch)
         if batch.last:
             errors = [fault.facts["error"] for fault in batch.faults if fault.code == "stopped"]
             self.stopped.extend(f"{batch.launch.kernel} stopped early, {error}" for error in errors)
             if any(fault.code == "deadlock" for fault in batch.faults):
                 self.stopped.append(f"{batch.launch.kernel} can never finish")
 
+    def _check_cores(self, batch: Batch) -> None:
+        engine = self._context.hazards if self._context.judges_order else None
+        if engine is not None:
+            engine.check(batch)
+        for check in self.checks:
+            check.check(batch)
+        if batch.last and engine is not None:
+            engine.release()
+
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """What each check came to so far."""
-        return tuple(
-            Outcome(check.name, tuple(replace(item, check=check.name) for item in check.findings), check.limits)
-            for check in self.checks
-        )
+        return tuple(self._outcome(check) for check in self.checks)
+
+    def _outcome(self, check: Check) -> Outcome:
+        found, limits = check.findings, check.limits
+        twin = self._program_checks.get(check.name)
+        if twin is not None:
+            found, limits = found + twin.findings, limits + twin.limits
+        return Outcome(check.name, tuple(replace(item, check=check.name) for item in found), limits)
 
     @property
     def findings(self) -> list[Finding]:

@@ -38,7 +38,10 @@ class Accesses:
         """Rows from now on belong to the programs [first, first + count)."""
         self.first, self.count = first, count
 
-    def region(self, site: int, role: Role, argument: Argument, region: Region, size: int) -> None:
+    def region(
+        self, site: int, role: Role, argument: Argument, region: Region, size: int, shape: tuple[int, ...],
+        semantics: int = 0,
+    ) -> None:  # fmt: skip
         """Note that every program touches its block of a region."""
         count = self.count
         footprints = _footprints(region, size, count)
@@ -50,7 +53,7 @@ class Accesses:
                 programs, addresses = programs[alive], addresses[alive]
                 footprints = footprints[alive] if isinstance(footprints, np.ndarray) else footprints
         if programs.size:
-            self._rows(site, role, argument, programs, addresses, footprints, 0, 0)
+            self._rows(site, role, argument, programs, addresses, footprints, self._shape(shape), semantics)
 
     def lanes(
         self, site: int, role: Role, argument: Argument | None, address: np.ndarray, touched: np.ndarray, size: int,

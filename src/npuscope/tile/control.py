@@ -68,13 +68,16 @@ class Loop:
 
     def __iter__(self) -> Iterator[Affine]:
         if not self._parts:
+            look = self._machine.look_at_clock
             for value in range(self._low, self._high, self._step):
+                look()
                 yield Affine(value, (), (), self._bits)
             return
         low, step = self._low, self._step
         turns = np.broadcast_to(np.maximum(-((low - self._high) // step), 0), (self._machine.count,))
         outer = self._outer
         for turn in range(int((turns if outer is None else turns[outer]).max(initial=0))):
+            self._machine.look_at_clock()
             left = turn < turns
             self._machine.active = left if outer is None else left & outer
             yield Affine(low + turn * step, (), (), self._bits)
@@ -102,6 +105,7 @@ class Turns:
 
     def go_on(self, condition: Any) -> bool:
         """Whether anybody takes another turn; it is theirs from now on."""
+        self._machine.look_at_clock()
         holds = dense(condition).reshape(-1)
         active = self._machine.active
         left = holds if active is None else holds & active

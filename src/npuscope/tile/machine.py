@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,19 @@ from npuscope.tile.access import Accesses
 from npuscope.tile.affine import Affine
 from npuscope.tile.atomics import OPERATIONS, exchange_if_equal, update
 from npuscope.tile.box import Box, both, everywhere, programs
+from npuscope.tile.hints import HINTS, broken
+from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.region import blocks, inside, region_of, runs
 from npuscope.tile.storage import Argument
-from npuscope.trace.schema import Role
+from npuscope.trace.schema import SAME_VALUE, VOLATILE, Role
 
 
 class Machine:
     """The programs of one launch that run at the moment, and the memory they see.
 
     `count` programs run together; `active` tells which of them take part where their ways part (None: all).
-    `find_argument` is asked who owns an address that belongs to no argument; `print_line` receives what kernels print.
+    `print_line` receives what kernels print.
     """
 
     def __init__(self, grid: tuple[int, int, int], arguments: Sequence[Argument], accesses: Accesses) -> None:
@@ -30,11 +33,16 @@ class Machine:
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
-        self.find_argument: Callable[[int], Argument | None] = lambda address: None
+        self.deadline: float | None = None  # on the clock of time.monotonic
         self.print_line: Callable[[str], None] = lambda line: None
         self._ids: list[Affine] = []
         self._first = 0
         self._said: list[tuple[int, str]] = []
+
+    def look_at_clock(self) -> None:
+        """Raise Overdue when the launch has had its time."""
+        if self.deadline is not None and monotonic() > self.deadline:
+            raise Overdue
 
     def begin(self, first: int, count: int) -> None:
         """Let the programs [first, first + count) be those that run; the first axis of the grid counts fastest."""
@@ -74,25 +82,28 @@ class Machine:
     # -- memory ------------------------------------------------------------------------------------------------
 
     def load(
-        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any, other: Any
-    ) -> np.ndarray:
+        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], volatile: bool, pointer: Pointer,
+        mask: Any = None, other: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """The elements that a tile of pointers points to; `other` (or zero) where the mask is false."""
+        semantics = VOLATILE if volatile else 0
         box = self._box(mask, shape)
         argument, address = pointer.argument, pointer.address
         if box is not None and type(address) is Affine and argument is not None and self._regular(argument, dtype):
             region = region_of(address, box, dtype.itemsize, self._width(address, box))
             pieces = runs(region) if inside(region, argument) and _aligned(region, dtype) else None
             if pieces is not None:
-                self.accesses.region(site, Role.READ, argument, region, dtype.itemsize)
+                self.accesses.region(site, Role.READ, argument, region, dtype.itemsize, shape, semantics)
                 result = self._empty(region, dtype, shape, box, other)
                 for place, memory in blocks(region, pieces, argument, dtype):
                     result[place] = memory
                 return result
-        return self._gather(site, dtype, shape, pointer, mask, other)
+        return self._gather(site, dtype, shape, semantics, pointer, mask, other)
 
     def store(
-        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, value: Any, mask: Any
-    ) -> None:
+        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, value: Any,
+        mask: Any = None,
+    ) -> None:  # fmt: skip
         """Write a tile of elements where the mask is true."""
         box = self._box(mask, shape)
         argument, address = pointer.argument, pointer.address
@@ -101,15 +112,33 @@ class Machine:
             region = region_of(address, box, dtype.itemsize, self.count)
             pieces = runs(region) if inside(region, argument) and _aligned(region, dtype) else None
             if pieces is not None and argument.writeable:
-                self.accesses.region(site, Role.WRITE, argument, region, dtype.itemsize)
+                same = self._same(array, region.first)
+                self.accesses.region(site, Role.WRITE, argument, region, dtype.itemsize, shape, same)
                 whole = np.broadcast_to(array, (self.count, *shape))
+                if argument.storage.data is None:
+                    return
                 for place, memory in blocks(region, pieces, argument, dtype):
                     memory[...] = whole[place]
                 return
         self._scatter(site, dtype, shape, pointer, array, mask)
 
+    def _same(self, array: np.ndarray, address: np.ndarray) -> int:
+        """Whether all programs write the same to the same place, as a bit for the trace."""
+        if self.count == 1 or (address.shape[0] > 1 and (address[1:] != address[:1]).any()):
+            return 0
+        alike = array.shape[0] == 1 or bool((array[1:] == array[:1]).all())
+        return SAME_VALUE if alike else 0
+
+    def hint(self, site: int, name: str, values: tuple[int, ...], value: Any) -> None:
+        """Take note when a promise about numbers (tl.multiple_of, tl.max_contiguous, tl.max_constancy) is not kept."""
+        address = value.address if isinstance(value, Pointer) else value
+        for found, lanes in broken(name, values, address):
+            if self.active is None or (self.active & lanes).any():
+                self.accesses.note("tile_hint", site, lanes, {"hint": HINTS[name], "value": values, "found": found})
+                return
+
     def _regular(self, argument: Argument, dtype: np.dtype[Any]) -> bool:
-        return not argument.gaps and argument.storage.data is not None
+        return not argument.gaps
 
     def _box(self, mask: Any, shape: tuple[int, ...]) -> Box | None:
         """The mask as a box, those programs left out that take no part; None when it is no box."""
@@ -253,12 +282,13 @@ class Machine:
         return address, touched
 
     def _gather(
-        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any, other: Any
-    ) -> np.ndarray:
+        self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], semantics: int, pointer: Pointer, mask: Any,
+        other: Any,
+    ) -> np.ndarray:  # fmt: skip
         address, touched = self.lanes(pointer, mask)
         result: np.ndarray | None = None
         for argument, part in self._owners(pointer, address, touched):
-            good = self.accesses.lanes(site, Role.READ, argument, address, part, dtype.itemsize, shape)
+            good = self.accesses.lanes(site, Role.READ, argument, address, part, dtype.itemsize, shape, semantics)
             if argument is None or argument.storage.data is None:
                 values = np.zeros((1,) * address.ndim, dtype)
             else:
@@ -276,7 +306,10 @@ class Machine:
     ) -> None:
         address, touched = self.lanes(pointer, mask)
         for argument, part in self._owners(pointer, address, touched):
-            good = self.accesses.lanes(site, Role.WRITE, argument, address, part, dtype.itemsize, shape)
+            same = self._same(array, address)
+            good = self.accesses.lanes(site, Role.WRITE, argument, address, part, dtype.itemsize, shape, same)
+            if argument is not None and not argument.writeable and good.any():
+                self.accesses.note("tile_read_only", site, good, {"argument": argument.name})
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
             whole = np.broadcast_shapes(address.shape, good.shape, array.shape, (self.count, *shape))
@@ -296,15 +329,6 @@ class Machine:
             if part.any():
                 found.append((argument, part))
                 left = left & ~part
-        while left.any():
-            whole = np.broadcast_shapes(address.shape, left.shape)
-            owner = self.find_argument(int(np.broadcast_to(address, whole)[np.broadcast_to(left, whole)].min()))
-            if owner is None:
-                break
-            self.arguments.append(owner)
-            part = left & (address >= owner.low) & (address < owner.high)
-            found.append((owner, part))
-            left = left & ~part
         if left.any() or not found:
             found.append((None, left))
         return found

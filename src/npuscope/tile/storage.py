@@ -36,6 +36,8 @@ class Storage:
         self, dtype: np.dtype[Any], address: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> np.ndarray:
         """Elements at `address` and at multiples of `strides` bytes from it, sharing memory. All must lie inside."""
+        if self.data is None:
+            return np.broadcast_to(np.zeros((), dtype), shape)
         return np.ndarray(shape, dtype, self.data, address - self.address, strides)
 
 

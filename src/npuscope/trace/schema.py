@@ -144,6 +144,11 @@ class Buffer:
     block: int = NO_BLOCK  # serial of the HostEvent that allocated the memory an argument lies in
 
 
+VOLATILE, SAME_VALUE = 16, 32
+"""Bits of the operand ``d`` of a memory operation of a tile program, beside the number of its memory semantics (1
+relaxed, 2 acquire, 3 release, 4 both): a volatile load, and a store to one place of one value by all programs of a
+batch. The operand ``a`` tells the shape of the tile: equal numbers are equal shapes."""
+
 AFTER_LAUNCH = "kernel launch"
 """Name of the site of a free that the DSL itself does when a launch has ended."""
 

@@ -14,6 +14,9 @@ from npuscope.mlir.program import AddSite, IsLibrary, Writer, compile_text
 from npuscope.mlir.reader import Op, Value, parse_module
 from npuscope.mlir.tiles import tile_lowerings
 from npuscope.mlir.tiles.kinds import shape_of
+from npuscope.mlir.tiles.literals import parse_listed
+from npuscope.tile.hints import HINTS
+from npuscope.trace.schema import Site
 
 ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 
@@ -28,6 +31,16 @@ class TileWriter(Writer):
         waits = not names.isdisjoint(ATOMICS) or any(_is_volatile(op) for op in module.walk())
         self.yields = ("scf.while" in names and waits) or "tt.atomic_poll" in names
         self._used = {id(value) for op in module.walk() for value in op.operands}
+
+    def operation(self, op: Op) -> None:
+        """Write one operation, and a test of what the user promised about its result."""
+        super().operation(op)
+        for name in HINTS:
+            if name in op.attributes and len(op.results) == 1:
+                outer, self._op = self._op, op
+                values = parse_listed(op.attributes[name])
+                self.emit(f"m.hint({self.site()}, {name!r}, {values}, {self.use(op.results[0])})")
+                self._op = outer
 
     def is_used(self, value: Value) -> bool:
         """Whether an operation takes the value."""
@@ -49,6 +62,16 @@ class TileWriter(Writer):
         return error
 
 
+class SiteName(int):
+    """A site's number in the program's own list, which writes itself as the global that holds the trace's number."""
+
+    def __str__(self) -> str:
+        return f"_at{int(self)}"
+
+    def __format__(self, form: str) -> str:
+        return str(self)
+
+
 def _is_volatile(op: Op) -> bool:
     return op.name == "tt.load" and op.attributes.get("isVolatile", "false").startswith("true")
 
@@ -56,18 +79,26 @@ def _is_volatile(op: Op) -> bool:
 @dataclass(slots=True)
 class TileProgram:
     """A lowered kernel: ``entry(machine, *arguments)``, a generator function when `yields`. `parameters` are the names
-    and raw types of its arguments, `largest` the number of elements of its largest tile."""
+    and raw types of its arguments, `largest` the number of elements of its largest tile, `dereferences` says whether
+    it makes pointers of numbers. `constants` and `sites` are what the globals of `code` hold."""
 
     name: str
     entry: Callable[..., Any]
     parameters: list[tuple[str, str]]
-    module: Op
+    text: str
     source: str
     code: CodeType
     yields: bool
     largest: int
-    writes: bool = True
+    dereferences: bool
+    constants: dict[str, Any]
+    sites: list[Site]
     attributes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def module(self) -> Op:
+        """The operations that it was lowered from."""
+        return parse_module(self.text)
 
 
 def lower_tiles(text: str, is_library: IsLibrary, add_site: AddSite) -> TileProgram:
@@ -81,26 +112,44 @@ def lower_tiles(text: str, is_library: IsLibrary, add_site: AddSite) -> TileProg
     inherit_locations(module, is_library)
     functions = [op for op in module.regions[0].blocks[0].operations if op.name == "tt.func" and op.regions[0].blocks]
     kernel = next((op for op in functions if op.attributes.get("sym_visibility") == '"public"'), functions[-1])
-    writer = TileWriter(is_library, add_site, module)
+    sites: list[Site] = []
+
+    def own_site(site: Site) -> SiteName:
+        sites.append(site)
+        return SiteName(len(sites) - 1)
+
+    writer = TileWriter(is_library, own_site, module)
     frames = user_frames(kernel.location, is_library)
     writer.kernel_file = frames[0].file if frames else None
     for function in functions:
         writer.operation(function)
     code = compile_text(writer, frames[0].line if frames else 1)
-    namespace: dict[str, Any] = dict(writer.globals)
-    exec(code, namespace)  # noqa: S102 - the text was written above
     name = kernel.attr_str("sym_name")
     arguments = kernel.regions[0].blocks[0].arguments
     return TileProgram(
         name,
-        namespace[function_name(name)],
+        entry_of(code, function_name(name), writer.globals, sites, add_site),
         [(argument.hint or argument.name.lstrip("%"), argument.type) for argument in arguments],
-        module,
+        text,
         "\n".join(writer.lines),
         code,
         writer.yields,
         _largest(module),
+        any(op.name == "tt.int_to_ptr" for op in module.walk()),
+        writer.globals,
+        sites,
     )
+
+
+def entry_of(
+    code: CodeType, function: str, constants: dict[str, Any], sites: list[Site], add_site: AddSite
+) -> Callable[..., Any]:
+    """The function that `code` defines, among its constants and sites."""
+    namespace: dict[str, Any] = dict(constants)
+    namespace.update((str(SiteName(place)), add_site(site)) for place, site in enumerate(sites))
+    exec(code, namespace)  # noqa: S102 - written by us
+    entry: Callable[..., Any] = namespace[function]
+    return entry
 
 
 def _largest(module: Op) -> int:

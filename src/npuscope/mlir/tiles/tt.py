@@ -87,18 +87,17 @@ def _pointee(text: str) -> np.dtype[Any]:
 def load(writer: TileWriter, op: Op) -> None:
     """tt.load with or without mask and other."""
     dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
-    words = [*writer.uses(op.operands), "None", "None"][:3]
-    result = writer.define(op.results[0])
+    words = ", ".join(writer.uses(op.operands))
     shape = shape_of(op.operands[0].type)
-    writer.emit(f"{result} = m.load({writer.site()}, {dtype}, {shape}, {', '.join(words)})")
+    volatile = op.attributes.get("isVolatile", "false").startswith("true")
+    writer.emit(f"{writer.define(op.results[0])} = m.load({writer.site()}, {dtype}, {shape}, {volatile}, {words})")
 
 
 def store(writer: TileWriter, op: Op) -> None:
     """tt.store with or without mask."""
     dtype = writer.constant(_pointee(op.operands[0].type), "dtype")
-    words = [*writer.uses(op.operands), "None"][:3]
-    shape = shape_of(op.operands[0].type)
-    writer.emit(f"m.store({writer.site()}, {dtype}, {shape}, {', '.join(words)})")
+    words = ", ".join(writer.uses(op.operands))
+    writer.emit(f"m.store({writer.site()}, {dtype}, {shape_of(op.operands[0].type)}, {words})")
 
 
 PRECISIONS = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}

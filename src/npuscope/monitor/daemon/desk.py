@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from npuscope import __version__
+from npuscope.monitor.daemon.absence import explained
 from npuscope.monitor.daemon.folders import Folders, Refused
-from npuscope.monitor.daemon.identity import command, own_user, rank
-from npuscope.monitor.daemon.registry import Match, Order, Outcome, Process, Registry
+from npuscope.monitor.daemon.identity import ROOT, command, gone, own_user, rank
+from npuscope.monitor.daemon.ledger import Asked, Ledger, measure
+from npuscope.monitor.daemon.registry import Match, Order, Outcome, Registry
+from npuscope.monitor.daemon.status import Account, Registrar
+from npuscope.monitor.metrics.record import PROCESS, Record
 from npuscope.monitor.protocol import rpc
 from npuscope.monitor.protocol.config import BadConfig, expected_end, read, require_plain, trace_file, validate
 from npuscope.monitor.protocol.fabric import Channel, Dialect
 
-T = TypeVar("T")
-ROOT = 0
 MONITOR_KEY = "NPU_MONITOR_START"
-WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
+PLUGIN_KEYS = ("PROFILE_START_STEP", "PROFILE_ACTIVITIES", "PROFILE_PROFILER_LEVEL", "PROFILE_IS_RANK")
 DEFAULT_LIMIT = 1000
 LARGEST_LIST = 4096
-
-
-class Registrar(Protocol):
-    """Whoever calls a function with the registry."""
-
-    def __call__(self, function: Callable[[Registry], T], /) -> T: ...
 
 
 class BadRequest(ValueError):
@@ -35,9 +31,18 @@ class BadRequest(ValueError):
 class Desk:
     """Answers requests."""
 
-    def __init__(self, registrar: Registrar, folders: Folders) -> None:
+    def __init__(
+        self,
+        registrar: Registrar,
+        folders: Folders,
+        latest: Callable[[], Sequence[Record]] = tuple,
+        account: Account | None = None,
+    ) -> None:
+        """`latest` gives the newest measurements."""
         self._registrar = registrar
         self._folders = folders
+        self._latest = latest
+        self.account = account or Account(registrar, Ledger())
 
     def answer(self, payload: bytes, uid: int | None) -> str:
         """The reply to a request of user `uid`, None when it comes from another host."""
@@ -51,9 +56,12 @@ class Desk:
         if function == "getVersion":
             return {"version": __version__}
         if function == "getStatus":
-            return self._registrar(_status)
+            self._bury()
+            return self.account.status(own_user() if uid is None else uid, remote=uid is None)
         if function == "setKinetOnDemandRequest":
             return self._trace(request, uid)
+        if function == "getMetrics":
+            return {"records": [_measured(record) for record in self._latest() if _may_see(record, uid)]}
         if function in ("dcgmProfPause", "dcgmProfResume"):
             return {"status": False}
         raise BadRequest(f"json.exception: unknown function {function!r}")
@@ -78,13 +86,36 @@ class Desk:
         everybody = requester == ROOT and uid is not None
         ends = expected_end(pairs, now) if dialect is Dialect.KINETO else None
         order = Order(config, job, tuple(pids), limit, None if everybody else requester, dialect, ends)
-        if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: conflict(registry, config))):
-            return _told(Outcome((), held[1]), pairs) | {"commandStatus": held[0]}
-        return _told(self._registrar(lambda registry: registry.trigger(order, now)), pairs)
+        if dialect is Dialect.MSMONITOR and (held := self._registrar(lambda registry: obstacle(registry, order))):
+            return _told(explained(Outcome((), held[1]), order), pairs) | {"commandStatus": held[0]}
+        self._bury()
+        outcome = self._registrar(lambda registry: registry.trigger(order, now))
+        reply = _told(explained(outcome, order), pairs)
+        self._note(outcome, reply["processes"], order, pairs, now)
+        return reply
+
+    def _note(
+        self, outcome: Outcome, shown: list[dict[str, Any]], order: Order, pairs: dict[str, str], now: float
+    ) -> None:
+        folder = pairs.get("NPU_MONITOR_LOG_FILE", "")
+        for match, process in zip(outcome.matches, shown, strict=True):
+            if match.trace_id is not None:
+                file = process["traceFile"] or folder
+                asked = Asked(
+                    match.trace_id, match.pid, match.sender_pid, match.user, order.job, process.get("rank"),
+                    process["command"], order.dialect, file, measure(pairs), now, order.ends,
+                )  # fmt: skip
+                self.account.ledger.note(asked)
+
+    def _bury(self) -> None:
+        """Have processes forgotten that have ended; looking them up is too slow for the thread that answers polls."""
+        dead = [sender for sender in self._registrar(Registry.senders) if gone(sender.pid)]
+        if dead:
+            self._registrar(lambda registry: registry.forget(dead))
 
     def _understood(self, config: str, uid: int, now: float) -> tuple[dict[str, str], Dialect]:
         require_plain(config)
-        if config.startswith(MONITOR_KEY) or "PROFILE_START_STEP=" in config:
+        if for_plugin(config):
             pairs = dict(line.split("=") for line in config.split("\n") if line.count("=") == 1)
             folder = pairs.get("NPU_MONITOR_LOG_FILE") or pairs.get("ACTIVITIES_LOG_FILE")
             if folder:
@@ -94,6 +125,12 @@ class Desk:
         validate(pairs, now)
         self._folders.check(pairs.get("ACTIVITIES_LOG_FILE", ""), uid)
         return pairs, Dialect.KINETO
+
+
+def for_plugin(config: str) -> bool:
+    """Whether a text is meant for the vendor's plug-in: stock PyTorch knows none of these keys."""
+    keys = {line.partition("=")[0].strip() for line in config.split("\n")}
+    return config.startswith(MONITOR_KEY) or not keys.isdisjoint(PLUGIN_KEYS)
 
 
 def failed(reason: str) -> str:
@@ -125,6 +162,14 @@ def conflict(registry: Registry, config: str) -> tuple[str, str] | None:
     return "unknown", f"the plug-in has not said yet where its {names[1]} stands"
 
 
+def obstacle(registry: Registry, order: Order) -> tuple[str, str] | None:
+    """The conflict in the way of an order; where no plug-in is registered at all, that is the reason."""
+    held = conflict(registry, order.config)
+    if held and not any(process.sender.dialect is order.dialect for process in registry.processes.values()):
+        return held[0], registry.why_nothing(order)
+    return held
+
+
 def _told(outcome: Outcome, pairs: dict[str, str], *, refused: bool = False) -> dict[str, Any]:
     reply: dict[str, Any] = {
         "activityProfilersBusy": len(outcome.pids("busy")),
@@ -144,32 +189,36 @@ def _told(outcome: Outcome, pairs: dict[str, str], *, refused: bool = False) -> 
 
 def _shown(match: Match, log_file: str) -> dict[str, Any]:
     shown: dict[str, Any] = {"pid": match.pid, "outcome": match.outcome, "command": command(match.sender_pid)}
+    shown |= _where(match.sender_pid)
     if (number := rank(match.sender_pid)) is not None:
         shown["rank"] = number
+    if match.sender_pid > 0:
+        shown["hostPid"] = match.sender_pid
+    if match.launcher:
+        shown["launcher"] = True
+    if match.outcome == "busy":
+        shown["state"] = match.state
     if match.trace_id is not None:
         shown |= {"traceId": match.trace_id, "traceFile": trace_file(log_file, match.pid)}
     return shown
 
 
-def _status(registry: Registry) -> dict[str, Any]:
-    trace, monitor = registry.statuses.get(Channel.TRACE), registry.statuses.get(Channel.MONITOR)
-    reply: dict[str, Any] = {
-        "status": 1,
-        "nputrace": WORDS.get(trace.status if trace else -1, "unknown"),
-        "npumonitor": WORDS.get(monitor.status if monitor else -1, "unknown"),
-        "current_step": trace.current_step if trace else -1,
-        "processes": [_registered(process) for process in registry.processes.values()],
-    }
-    if trace and trace.status in (1, 2):
-        reply |= {"start_step": trace.start_step, "stop_step": trace.stop_step}
-    return reply
+def _may_see(record: Record, uid: int | None) -> bool:
+    """Whether a user, None for one of another host, is told: of processes only of their own, unless it is root."""
+    if record.entity != PROCESS or uid == ROOT:
+        return True
+    return record.labels.get("uid") == str(own_user() if uid is None else uid)
 
 
-def _registered(process: Process) -> dict[str, Any]:
+def _measured(record: Record) -> dict[str, Any]:
     return {
-        "pid": process.leaf,
-        "job": process.job,
-        "client": process.sender.dialect.value,
-        "state": process.state,
-        "user": process.sender.uid,
+        "time": record.time,
+        "entity": record.entity,
+        "labels": dict(record.labels),
+        "values": dict(record.values),
     }
+
+
+def _where(sender_pid: int) -> dict[str, bool]:
+    """Marks a process that the daemon cannot see; its number, and the paths it writes to, are those inside."""
+    return {"container": True} if sender_pid <= 0 else {}

@@ -8,6 +8,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+LEAST_BYTES = 1024 * 1024
+"""A trace of a second or two is larger than this."""
+
 
 class Refused(ValueError):
     """A place that a trace may not or cannot be written to; the message is one line."""
@@ -33,8 +36,17 @@ class Folders:
             return  # the plug-in makes it
         if not os.path.isdir(folder):
             raise Refused(f"the folder of the trace file does not exist: {folder}")
+        _require_room(folder)
         if uid == os.getuid() and not os.access(folder, os.W_OK | os.X_OK):
             raise Refused(f"the folder of the trace file is not writable: {folder}")
+
+
+def _require_room(folder: str) -> None:
+    disk = os.statvfs(folder)
+    if disk.f_flag & os.ST_RDONLY:
+        raise Refused(f"the folder of the trace file is on a read-only file system: {folder}")
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < LEAST_BYTES:
+        raise Refused(f"the disk of the trace file is full, less than {LEAST_BYTES // 1024} KiB are left: {folder}")
 
 
 def _defaults(uid: int) -> Sequence[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterator
 from pathlib import Path
+
+from npuscope.monitor.daemon.connections import Unknown, owner
 
 CREDENTIALS = struct.Struct("=iII")
 CREDENTIALS_SPACE = socket.CMSG_SPACE(CREDENTIALS.size)
 PROC = Path("/proc")
+ROOT = 0
 
 
 def credentials(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, int] | None:
@@ -32,6 +34,14 @@ def own_number(pid: int) -> int | None:
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
     return None
+
+
+def overflow_user() -> int:
+    """The user that the kernel names when it cannot name the real one."""
+    try:
+        return int((PROC / "sys" / "kernel" / "overflowuid").read_text())
+    except (OSError, ValueError):
+        return 65534
 
 
 class Identities:
@@ -79,23 +89,41 @@ def rank(pid: int) -> int | None:
 
 def peer_user(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
     """The user at the other end of a TCP connection on this host; None when it comes from elsewhere."""
-    wanted = (_endpoints(*peer), _endpoints(*here))
+    try:
+        return owner(peer, here)
+    except Unknown:
+        return peer_in_table(peer, here)
+
+
+def peer_in_table(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
+    """The same from a table of all connections, where the kernel answers no questions."""
+    pairs = [f" {local} {remote} ".encode() for local in _endpoints(*peer) for remote in _endpoints(*here)]
     for table in ("tcp", "tcp6"):
-        for local, remote, uid, inode in _connections(table):
-            # A socket that its process has closed belongs to no user, and would read as root's.
-            if inode and local in wanted[0] and remote in wanted[1]:
-                return uid
+        text = _connections(table)
+        for pair in pairs:
+            if (user := _owner(text, pair)) is not None:
+                return user
     return None
 
 
-def _connections(table: str) -> Iterator[tuple[str, str, int, int]]:
+def _connections(table: str) -> bytes:
     try:
-        lines = (PROC / "self" / "net" / table).read_text().splitlines()[1:]
+        return (PROC / "self" / "net" / table).read_bytes()
     except OSError:
-        return
-    for line in lines:
-        words = line.split()
-        yield words[1], words[2], int(words[7]), int(words[9])
+        return b""
+
+
+def _owner(text: bytes, pair: bytes) -> int | None:
+    """Whose connection it is. The text is searched and not split: it may have many thousands of lines, and splitting
+    them would keep the interpreter from answering polls."""
+    at = text.find(pair)
+    while at >= 0:
+        words = text[at : text.find(b"\n", at)].split()
+        # A socket that its process has closed belongs to no user, and would read as root's.
+        if int(words[8]):
+            return int(words[6])
+        at = text.find(pair, at + 1)
+    return None
 
 
 def _endpoints(host: str, port: int) -> set[str]:
@@ -112,6 +140,19 @@ def _endpoints(host: str, port: int) -> set[str]:
 
 def _words(packed: bytes) -> str:
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
+
+
+def gone(pid: int) -> bool:
+    """Whether no process has this number. What is out of sight is not known to be gone."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)  # /proc may be closed to us
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def own_user() -> int:

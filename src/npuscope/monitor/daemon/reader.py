@@ -17,11 +17,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from npuscope.monitor.daemon.addresses import Address, leave, listen
-from npuscope.monitor.daemon.identity import CREDENTIALS_SPACE, Identities, credentials
+from npuscope.monitor.daemon.identity import CREDENTIALS_SPACE, ROOT, Identities, credentials, overflow_user, own_user
+from npuscope.monitor.daemon.inbox import Inbox, Letter
 from npuscope.monitor.daemon.registry import SILENCE_SECONDS, Registry, Sender
 from npuscope.monitor.protocol.fabric import (
     Context,
@@ -42,6 +43,8 @@ BURST = 64
 """Datagrams read from one socket before the others get their turn."""
 RETRY_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 MOST_EVENTS = 10_000
+MOST_DOUBTS = 100
+"""So many lines a daemon writes about messages that it does not answer."""
 FULL = frozenset({errno.EAGAIN, errno.ENOBUFS})
 
 
@@ -67,6 +70,8 @@ class Counts:
     unsent: int = 0
     faults: int = 0
     data: int = 0
+    data_refused: int = 0
+    lines_lost: int = 0
 
 
 class Reader:
@@ -76,9 +81,13 @@ class Reader:
         """Bind the sockets. Raises UserError when one cannot be had."""
         self.registry = registry
         self.counts = Counts()
-        self.events: queue.SimpleQueue[str | Data] = queue.SimpleQueue()
-        """Lines for the log and measurements, for somebody with time."""
+        self.events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        """Lines for the log, for somebody with time; None is the last."""
+        self.inbox = Inbox()
+        """Measurements, for somebody else with time."""
         self._identities = Identities()
+        self._unknown_user = overflow_user()
+        self._reporters = (ROOT, own_user())
         self._selector = selectors.DefaultSelector()
         self._bound: list[tuple[Address, socket.socket]] = []
         self._calls: deque[Callable[[], None]] = deque()
@@ -125,6 +134,21 @@ class Reader:
         self._nudge()
         return future.result(timeout)
 
+    def note(self, line: str) -> None:
+        """Have a line written to the log. Any thread may call it, and never waits."""
+        if self.events.qsize() < MOST_EVENTS:
+            self.events.put(line)
+        else:
+            self.counts.lines_lost += 1
+
+    def figures(self) -> dict[str, int]:
+        """How the reader is doing. Any thread may ask."""
+        return asdict(self.counts) | {
+            "registered_processes": len(self.registry.processes),
+            "answers_waiting": len(self._late),
+            "lines_waiting": self.events.qsize(),
+        }
+
     def _nudge(self) -> None:
         with contextlib.suppress(BlockingIOError):  # so many bytes that it is awake already
             os.write(self._woken, b"x")
@@ -163,11 +187,7 @@ class Reader:
     def _collect(self) -> None:
         self._next_collection = time.monotonic() + SILENCE_SECONDS
         for process in self.registry.collect(time.time()):
-            self._note(f"forgot process {process.leaf} of job {process.job}: silent")
-
-    def _note(self, line: str) -> None:
-        if self.events.qsize() < MOST_EVENTS:
-            self.events.put(line)
+            self.note(f"forgot process {process.leaf} of job {process.job}: silent")
 
     def _read(self, endpoint: socket.socket, address: Address) -> None:
         for _ in range(BURST):
@@ -188,36 +208,68 @@ class Reader:
                 self._take(message, endpoint, Sender(address.dialect, *who, name))
             except Exception as error:  # one sender's trouble must not silence the others
                 self.counts.faults += 1
-                self._note(f"a message of process {who[0]} was dropped: {error!r}")
+                self.note(f"a message of process {who[0]} was dropped: {error!r}")
 
     def _take(self, message: Message, endpoint: socket.socket, sender: Sender) -> None:
         if isinstance(message, Data):
-            self.counts.data += 1
-            if self.events.qsize() < MOST_EVENTS:
-                self.events.put(message)
+            self._take_data(message, sender)
             return
-        claimed = message.pids[0] if isinstance(message, Poll) else message.pid
-        if not self._identities.holds(sender.pid, claimed, sender.address):
-            self.counts.impostors += 1
-            if self.counts.impostors <= 100:
-                self._note(f"process {sender.pid} of user {sender.uid} says that it is {claimed}: not answered")
-        elif isinstance(message, Poll):
+        if not self._believed(message, sender):
+            return
+        if isinstance(message, Poll):
             self._answer_poll(message, endpoint, sender)
         elif isinstance(message, Status):
             self.registry.status(message)
         else:
             self._answer_context(message, endpoint, sender)
 
+    def _take_data(self, data: Data, sender: Sender) -> None:
+        self.counts.data += 1
+        # Who measures is told from the sender alone; on a socket that is open to all, others could make figures up.
+        believed = sender.pid > 0 and sender.uid in self._reporters
+        if not (believed and self.inbox.put(Letter(sender.pid, sender.uid, data.payload))):
+            self.counts.data_refused += 1
+
+    def _believed(self, message: Poll | Status | Context, sender: Sender) -> bool:
+        """Whether it is who it says. One that is out of sight is taken at its word about its number, but the user,
+        which decides who may have it traced, has to be known."""
+        claimed = message.pids[0] if isinstance(message, Poll) else message.pid
+        if isinstance(message, Status) and sender.uid not in self._reporters:
+            # It speaks for the whole node, and on a socket that is open to all.
+            self._doubt(f"a report by process {sender.pid} of user {sender.uid} was dropped: not this daemon's user")
+            return False
+        if sender.hidden:
+            if sender.uid != self._unknown_user:
+                return True
+            self.registry.strangers += isinstance(message, Poll)
+            self._doubt(f"a container's process {claimed} of an unknown user was not answered")
+            return False
+        if self._identities.holds(sender.pid, claimed, sender.address):
+            return True
+        self._doubt(f"process {sender.pid} of user {sender.uid} says that it is {claimed}: not answered")
+        return False
+
+    def _doubt(self, line: str) -> None:
+        self.counts.impostors += 1
+        if self.counts.impostors <= MOST_DOUBTS:
+            self.note(line)
+
     def _answer_poll(self, poll: Poll, endpoint: socket.socket, sender: Sender) -> None:
         self.counts.polls += 1
         known = len(self.registry.processes)
         config = self.registry.poll(poll, sender, time.time())
-        if config is not None:
+        if config is None:
+            self._turned_away(poll, sender)
+        else:
             self._send(Answer(endpoint, sender, config_reply(config), bool(config)))
         if len(self.registry.processes) > known:
-            self._note(f"registered process {poll.pids[0]} of job {poll.job}, user {sender.uid}")
+            self.note(f"registered process {poll.pids[0]} of job {poll.job}, user {sender.uid}")
         if config:
-            self._note(f"sent a configuration to process {poll.pids[0]}")
+            self.note(f"sent a configuration to process {poll.pids[0]}")
+
+    def _turned_away(self, poll: Poll, sender: Sender) -> None:
+        if self.registry.refused <= MOST_DOUBTS:
+            self.note(f"process {poll.pids[0]} of user {sender.uid} was turned away: too many are registered")
 
     def _answer_context(self, context: Context, endpoint: socket.socket, sender: Sender) -> None:
         count = self.registry.context(context, time.time())

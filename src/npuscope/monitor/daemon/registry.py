@@ -6,8 +6,8 @@ One thread owns the registry, the one that answers polls; others hand it functio
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from npuscope.monitor.protocol.config import with_trace_id
 from npuscope.monitor.protocol.fabric import Channel, Context, Dialect, Poll, Status, Types
@@ -15,10 +15,13 @@ from npuscope.monitor.protocol.fabric import Channel, Context, Dialect, Poll, St
 SILENCE_SECONDS = 60.0
 """A process that has not polled for so long is forgotten; so is work that nobody fetched."""
 MOST_PROCESSES = 16384
+MOST_HIDDEN = 1024
+"""Of those, how many may be out of sight: only there can one process pass for many."""
 MOST_CONTEXTS = 4096
 UNKNOWN_END_SECONDS = 60.0
 """How long a process that counts steps is taken to be at work, unless it is seen to finish."""
 GRACE_SECONDS = 2.0
+Key = tuple[Dialect, int, int | bytes]
 INDENTS = {Dialect.KINETO: 4, Dialect.MSMONITOR: 12}
 
 
@@ -30,6 +33,16 @@ class Sender:
     pid: int
     uid: int
     address: bytes
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it lives in a container whose process numbers the daemon does not see."""
+        return self.pid <= 0
+
+    @property
+    def key(self) -> Key:
+        """What tells it from others; the address does where there is no number."""
+        return (self.dialect, self.uid, self.address if self.hidden else self.pid)
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,10 @@ class Match:
     sender_pid: int
     outcome: str
     trace_id: int | None = None
+    user: int = -1
+    state: str = ""
+    launcher: bool = False
+    """Whether it started others of those that the order met."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +144,13 @@ class Registry:
     """The registered processes and what is known of them."""
 
     host: str = "localhost"
-    processes: dict[tuple[Dialect, int, int], Process] = field(default_factory=dict)
+    processes: dict[Key, Process] = field(default_factory=dict)
     contexts: dict[tuple[int, int], dict[int, float]] = field(default_factory=dict)
     statuses: dict[Channel, Status] = field(default_factory=dict)
     refused: int = 0
+    strangers: int = 0
+    """Polls from containers of which neither process nor user can be told. They get no answer."""
+    _hidden: int = 0
 
     def poll(self, poll: Poll, sender: Sender, now: float) -> str | None:
         """Take note of a poll; returns the configuration to answer with, "" for nothing, None for no answer at all."""
@@ -151,17 +171,23 @@ class Registry:
         return work.config
 
     def _process(self, poll: Poll, sender: Sender, now: float) -> Process | None:
-        key = (sender.dialect, sender.uid, sender.pid)
+        key = sender.key
         process = self.processes.get(key)
         if process is None or process.sender.address != sender.address:
-            if process is None and len(self.processes) >= MOST_PROCESSES:
+            if process is None and self._full(sender):
                 return None
+            self._hidden += process is None and sender.hidden
             process = self.processes[key] = Process(sender, poll.job, poll.pids, poll.types, now, now)
         return process
 
+    def _full(self, sender: Sender) -> bool:
+        if len(self.processes) >= MOST_PROCESSES:
+            return True
+        return sender.hidden and self._hidden >= MOST_HIDDEN
+
     def undelivered(self, sender: Sender, now: float) -> None:
         """The answer to a poll could not be sent: what it held waits for the next poll."""
-        process = self.processes.get((sender.dialect, sender.uid, sender.pid))
+        process = self.processes.get(sender.key)
         if process and process.running and not process.seen_busy and process.pending is None:
             process.pending, process.running = process.running, None
 
@@ -179,10 +205,25 @@ class Registry:
         """Take note of what the plug-in reports."""
         self.statuses[status.channel] = status
 
+    def senders(self) -> list[Sender]:
+        """Who is registered."""
+        return [process.sender for process in self.processes.values()]
+
+    def forget(self, senders: Iterable[Sender]) -> None:
+        """Drop processes that are known to have ended."""
+        for sender in senders:
+            if (process := self.processes.get(sender.key)) and process.sender == sender:
+                self._drop(sender.key)
+
+    def _drop(self, key: Key) -> Process:
+        process = self.processes.pop(key)
+        self._hidden -= process.sender.hidden
+        return process
+
     def collect(self, now: float) -> list[Process]:
         """Forget who has been silent; returns them."""
         silent = [key for key, process in self.processes.items() if now - process.last > SILENCE_SECONDS]
-        gone = [self.processes.pop(key) for key in silent]
+        gone = [self._drop(key) for key in silent]
         alive = {process.leaf for process in self.processes.values()}
         for key, pids in list(self.contexts.items()):
             kept = {pid: seen for pid, seen in pids.items() if pid in alive or now - seen <= SILENCE_SECONDS}
@@ -204,17 +245,19 @@ class Registry:
         first = sorted(free, key=lambda process: process.leaf in launchers)[: max(order.limit, 0)]
         taken = {id(process) for process in first}
         matches = tuple(self._match(process, order, now, id(process) in taken) for process in chosen)
+        matches = tuple(replace(match, launcher=match.pid in launchers) for match in matches)
         if taken:
             return Outcome(matches)
         return Outcome(matches, "every matching process is busy" if not free else "the process limit is 0")
 
     def _match(self, process: Process, order: Order, now: float, taken: bool) -> Match:
         if not taken:
-            return Match(process.leaf, process.sender.pid, "busy" if process.busy else "skipped")
+            outcome = "busy" if process.busy else "skipped"
+            return Match(process.leaf, process.sender.pid, outcome, state=process.state)
         number = trace_id(self.host, process.leaf, int(now))
         text = with_trace_id(order.config, number, INDENTS[process.sender.dialect])
         process.pending = Work(text, number, now, order.ends)
-        return Match(process.leaf, process.sender.pid, "triggered", number)
+        return Match(process.leaf, process.sender.pid, "triggered", number, process.sender.uid)
 
     def _chosen(self, order: Order) -> Iterator[Process]:
         for process in self.processes.values():
@@ -247,8 +290,23 @@ class Registry:
         for sentence, holds in conditions:
             left = [process for process in left if holds(process)]
             if not left:
-                return sentence
-        return "no process matched"
+                return sentence + self._unanswered(order)
+        return "no process matched" + self._unanswered(order)
+
+    def _unanswered(self, order: Order) -> str:
+        """Why a process that a person has in mind may be missing, or have another number than expected."""
+        notes = []
+        hidden = sum(process.sender.hidden for process in self.processes.values())
+        if hidden and not order.everyone:
+            notes.append(f"{hidden} in containers out of the daemon's sight go by the numbers they have in there")
+        if self.strangers:
+            notes.append(
+                f"{self.strangers} polls came from containers whose processes and users the daemon cannot tell: "
+                "share the pid namespace or the user namespace"
+            )
+        if self.refused:
+            notes.append(f"{self.refused} polls were turned away: the daemon keeps at most {MOST_PROCESSES} processes")
+        return "".join(f"; {note}" for note in notes)
 
     def _jobs(self, order: Order) -> str:
         mine = (process for process in self.processes.values() if order.uid in (None, process.sender.uid))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 WARMUP_SECONDS = 5
 START_DELAY_SECONDS = 2
@@ -11,6 +13,9 @@ LARGEST_INT = 2**31 - 1
 LARGEST_TIME = 2**63 - 1
 LATEST_PAST_SECONDS = 10
 """Kineto refuses a start that lies further back."""
+
+FORBIDDEN = {"=": "'='", "#": "'#'", "\n": "a line break", "\r": "a line break"}
+"""What splits a line, or cuts it."""
 
 BOOLEANS = frozenset(["n", "y", "no", "yes", "f", "t", "false", "true", "0", "1"])
 BOOLEAN_KEYS = frozenset({
@@ -67,11 +72,30 @@ def build(trace: Trace) -> str:
         ("PROFILE_WITH_FLOPS", trace.with_flops),
         ("PROFILE_WITH_MODULES", trace.with_modules),
     ]
-    return "\n".join(f"{key}={_text(value)}" for key, value in pairs)
+    return text(pairs)
 
 
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def text(pairs: Iterable[tuple[str, object]]) -> str:
+    """`KEY=value` lines. Raises BadConfig for a value that would end a line early or that no reader takes whole."""
+    return "\n".join(f"{key}={_value(key, value)}" for key, value in pairs)
+
+
+def _value(key: str, value: object) -> str:
+    word = str(value).lower() if isinstance(value, bool) else str(value)
+    for character, name in FORBIDDEN.items():
+        if character in word:
+            raise BadConfig(f"the value of {key} may not hold {name}: {word!r}")
+    if any("\ud800" <= character <= "\udfff" for character in word):
+        raise BadConfig(f"the value of {key} is not UTF-8: {word!r}")
+    return word
+
+
+def single(value: float) -> str:
+    """A number in the fewest digits that still tell it from other 32-bit floats, without an exponent."""
+    packed = struct.pack("=f", value)
+    words = (f"{value:.{digits}g}" for digits in range(1, 10))
+    shortest = next((word for word in words if struct.pack("=f", float(word)) == packed), f"{value:.9g}")
+    return format(Decimal(shortest), "f")
 
 
 def with_trace_id(config: str, trace_id: int, indent: int = 4) -> str:

@@ -40,6 +40,10 @@ def compact(reply: Mapping[str, Any]) -> str:
     return json.dumps(reply, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
+NEEDS_TLS = compact({"status": "failed with exception = this port speaks TLS only, see --certs-dir"})
+"""What a daemon with certificates replies, outside of TLS, to whoever does not speak it."""
+
+
 def parse(payload: bytes) -> dict[str, Any]:
     """The JSON object in a payload. Raises BadFrame for anything else."""
     try:

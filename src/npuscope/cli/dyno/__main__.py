@@ -1,0 +1,5 @@
+"""`python -m npuscope.cli.dyno`."""
+
+from npuscope.cli.dyno.command import main
+
+main()

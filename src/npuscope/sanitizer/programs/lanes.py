@@ -1,0 +1,88 @@
+"""Lanes of one program that meet in memory: a store, then a load of the same bytes by other lanes, and no barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from npuscope.sanitizer.programs.rows import Rows, intervals
+from npuscope.sanitizer.programs.sides import Pair
+from npuscope.trace.schema import Role
+
+SAMPLE = 16
+"""Programs that are looked at; all run the same code."""
+MOST_ROWS = 512
+"""Memory operations of one program that are compared with each other."""
+
+
+def unguarded(rows: Rows) -> Iterator[Pair]:
+    """Pairs of a plain store and a later plain load of one program, by different lanes, without a barrier between."""
+    stores = np.flatnonzero(rows.role == Role.WRITE)
+    loads = np.flatnonzero(rows.role == Role.READ)
+    if not stores.size or not loads.size:
+        return
+    shared = np.intersect1d(_places(rows, stores), _places(rows, loads))
+    if not shared.size:
+        return
+    seen: dict[tuple[int, int], Pair] = {}
+    programs = np.intersect1d(rows.program[stores], rows.program[loads])
+    for program in programs[np.linspace(0, programs.size - 1, min(SAMPLE, programs.size)).astype(int)]:
+        for pair in _of_program(rows, stores, loads, int(program)):
+            key = int(rows.site[pair.earlier]), int(rows.site[pair.later])
+            known = seen.get(key)
+            seen[key] = pair if known is None else replace(known, times=known.times + 1)
+    yield from seen.values()
+
+
+def _places(rows: Rows, chosen: np.ndarray) -> np.ndarray:
+    """Numbers of memories that rows touch: buffers that overlap count as one."""
+    first: dict[int, int] = {}
+    for number, buffer in enumerate(rows.buffers):
+        first[number] = next(
+            other
+            for other, that in enumerate(rows.buffers)
+            if other == number or (that.base < buffer.base + buffer.size and buffer.base < that.base + that.size)
+        )
+    return np.unique([first[int(number)] for number in np.unique(rows.buffer[chosen])])
+
+
+def _of_program(rows: Rows, stores: np.ndarray, loads: np.ndarray, program: int) -> Iterator[Pair]:
+    mine = stores[rows.program[stores] == program][:MOST_ROWS]
+    theirs = loads[rows.program[loads] == program][:MOST_ROWS]
+    written, read = intervals(rows, mine), intervals(rows, theirs)
+    if not written.start.size or not read.start.size:
+        return
+    barriers = np.sort(rows.barriers[1][rows.barriers[0] == program])
+    order = np.argsort(written.start, kind="stable")
+    written = written.chosen(order)
+    reach = np.maximum.accumulate(written.end)
+    begin = np.searchsorted(reach, read.start, "right")
+    finish = np.searchsorted(written.start, read.end, "left")
+    for at in np.flatnonzero(begin < finish):
+        for place in range(begin[at], min(finish[at], begin[at] + 8)):
+            store, load = int(written.row[place]), int(read.row[at])
+            if written.end[place] <= read.start[at] or rows.serial[store] > rows.serial[load]:
+                continue
+            if _same_lanes(rows, store, load) or _between(barriers, rows.serial[store], rows.serial[load]):
+                continue
+            yield Pair(load, store, int(max(written.start[place], read.start[at])), lanes=True)
+
+
+def _same_lanes(rows: Rows, one: int, other: int) -> bool:
+    """Whether each lane touches what it touched before."""
+    if rows.shape[one] != rows.shape[other]:
+        return False
+    if rows.footprint[one] == rows.footprint[other] and rows.address[one] == rows.address[other]:
+        return True
+    shapes = [rows.batch.explicit[-int(number) - 1] for number in rows.footprint[[one, other]] if number < 0]
+    return (
+        len(shapes) == 2
+        and rows.address[one] == rows.address[other]
+        and np.array_equal(shapes[0].starts, shapes[1].starts)
+    )
+
+
+def _between(barriers: np.ndarray, low: int, high: int) -> bool:
+    return bool(np.searchsorted(barriers, low) < np.searchsorted(barriers, high))

@@ -1,0 +1,142 @@
+"""The memory operations of one launch of programs, and the bytes that they touch as intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from npuscope.trace.footprint import FOOTPRINTS, Explicit
+from npuscope.trace.recorder import Batch
+from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, Buffer, Role
+
+MOST_INTERVALS = 20_000_000
+"""More are not compared; the check says so."""
+ACQUIRE, RELEASE, BOTH = 2, 3, 4
+"""Triton's numbers of memory semantics (1 is relaxed)."""
+
+
+class TooMany(Exception):
+    """A launch touches its memory in too many pieces to compare."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """Columns of a launch: one entry per program and memory operation, in the order in which they took effect."""
+
+    batch: Batch
+    program: np.ndarray
+    site: np.ndarray
+    opcode: np.ndarray
+    shape: np.ndarray
+    semantics: np.ndarray
+    serial: np.ndarray
+    role: np.ndarray
+    buffer: np.ndarray
+    address: np.ndarray
+    footprint: np.ndarray
+    barriers: np.ndarray  # (2, n): program and serial of every barrier
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """The launch's buffers."""
+        return self.batch.buffers
+
+    def touched(self, role: Role) -> np.ndarray:
+        """Numbers of the buffers that are accessed in a role."""
+        return np.unique(self.buffer[self.role == role])
+
+
+@dataclass(slots=True)
+class RowReader:
+    """Collects the batches of a launch."""
+
+    _parts: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def take(self, batch: Batch) -> Rows | None:
+        """The rows of a launch when its last batch has come, None before."""
+        if batch.first == 0:
+            self._parts = []
+        self._parts.append((batch.instruction, batch.access))
+        if not batch.last:
+            return None
+        instruction = np.concatenate([part for part, _ in self._parts], axis=1)
+        access = np.concatenate([part for _, part in self._parts], axis=1)
+        self._parts = []
+        names = {name: index for index, name in enumerate(INSTRUCTION_COLUMNS)}
+        serial = access[0]
+        program, site, opcode, shape, semantics = (
+            instruction[names[name]][serial] for name in ("core", "site", "opcode", "a", "d")
+        )
+        barriers = np.flatnonzero(instruction[names["opcode"]] == OPCODES.number("barrier"))
+        role, buffer, address, footprint = access[1:]
+        return Rows(
+            batch, program, site, opcode, shape, semantics, serial, role, buffer, address, footprint,
+            np.stack((instruction[names["core"]][barriers], barriers)),
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Intervals:
+    """Bytes [start, end) that row `row` touches, for program `program`; sorted in no particular order."""
+
+    start: np.ndarray
+    end: np.ndarray
+    program: np.ndarray
+    row: np.ndarray
+
+    def chosen(self, which: np.ndarray) -> Intervals:
+        """Some of them."""
+        return Intervals(self.start[which], self.end[which], self.program[which], self.row[which])
+
+
+def intervals(rows: Rows, chosen: np.ndarray) -> Intervals:
+    """The bytes that the rows in `chosen` (indices) touch. Raises TooMany when there are too many pieces."""
+    footprints = rows.footprint[chosen]
+    starts, ends, owners = [], [], []
+    total = 0
+    for number in np.unique(footprints):
+        members = chosen[footprints == number]
+        shape = FOOTPRINTS[number] if number >= 0 else rows.batch.explicit[-number - 1]
+        offsets = _merged(shape.starts, shape.nbytes) if isinstance(shape, Explicit) else (shape.starts(), shape.nbytes)
+        begins, length = offsets
+        total += members.size * begins.size
+        if total > MOST_INTERVALS:
+            raise TooMany
+        if shape.nbytes == 0:
+            continue
+        start = (rows.address[members][:, None] + begins).reshape(-1)
+        starts.append(start)
+        ends.append(start + (np.tile(length, members.size) if isinstance(length, np.ndarray) else length))
+        owners.append(np.repeat(members, begins.size))
+    if not starts:
+        empty = np.zeros(0, np.int64)
+        return Intervals(empty, empty, empty, empty)
+    row = np.concatenate(owners)
+    return Intervals(np.concatenate(starts), np.concatenate(ends), rows.program[row], row)
+
+
+def _merged(starts: np.ndarray, nbytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Explicit places as runs: (starts, lengths), neighbours joined."""
+    unique = np.unique(starts)
+    first = np.r_[True, np.diff(unique) > nbytes]
+    begins = unique[first]
+    ends = unique[np.r_[np.flatnonzero(first)[1:] - 1, unique.size - 1]] + nbytes
+    return begins, ends - begins
+
+
+def united(pieces: Intervals) -> Intervals:
+    """Each program's bytes as intervals that do not touch, sorted by program and start; `row` is the first one's."""
+    order = np.lexsort((pieces.row, pieces.start, pieces.program))
+    start, end, program, row = (column[order] for column in (pieces.start, pieces.end, pieces.program, pieces.row))
+    if not start.size:
+        return Intervals(start, end, program, row)
+    # A running maximum of ends within each program: programs are lifted apart by more than any address.
+    low = int(start.min())
+    span = int(end.max()) - low + 1
+    lift = (np.cumsum(np.r_[0, np.diff(program) != 0])) * span
+    reach = np.maximum.accumulate(end - low + lift)
+    fresh = np.r_[True, (start - low + lift)[1:] > reach[:-1]]
+    heads = np.flatnonzero(fresh)
+    tails = np.r_[heads[1:] - 1, start.size - 1]
+    return Intervals(start[heads], (reach - lift + low)[tails], program[heads], row[heads])
