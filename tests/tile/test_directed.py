@@ -47,7 +47,7 @@ def numbers(dtype: Any) -> st.SearchStrategy[float]:
 
 @pytest.mark.parametrize("mode", directed.MODES)
 @pytest.mark.parametrize("dtype", FLOATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_arithmetic(mode: str, dtype: Any, data: st.DataObject) -> None:
     a, b, c = (data.draw(numbers(dtype)) for _ in range(3))
@@ -67,7 +67,7 @@ def test_arithmetic(mode: str, dtype: Any, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("mode", directed.MODES)
 @pytest.mark.parametrize("dtype", FLOATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_square_roots(mode: str, dtype: Any, data: st.DataObject) -> None:
     value = abs(data.draw(numbers(dtype)))
@@ -83,7 +83,7 @@ def test_square_roots(mode: str, dtype: Any, data: st.DataObject) -> None:
         assert ((Fraction(float(before)) + got) / 2) ** 2 <= exact <= ((Fraction(float(step)) + got) / 2) ** 2
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(a=numbers(np.float64), b=numbers(np.float64), c=numbers(np.float64))
 @example(a=1.0 + 2.0**-52, b=1.0 - 2.0**-53, c=-1.0)
 def test_a_fused_sum_rounds_once(a: float, b: float, c: float) -> None:
@@ -99,7 +99,7 @@ def test_a_fused_sum_of_what_is_not_finite() -> None:
 
 
 @pytest.mark.parametrize("mode", directed.MODES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(value=st.integers(-(2**63), 2**63 - 1))
 def test_whole_numbers_as_floats(mode: str, value: int) -> None:
     array = np.array([value], np.int64)
@@ -110,7 +110,7 @@ def test_whole_numbers_as_floats(mode: str, value: int) -> None:
 @pytest.mark.parametrize(
     "mode,function", [("rn", lambda x: round(x)), ("rz", math.trunc), ("rd", math.floor), ("ru", math.ceil)]
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     value=st.floats(-1e20, 1e20)
     | st.sampled_from([math.inf, -math.inf, math.nan, 0.5, -0.5, 2.0**63, -(2.0**63), 2.0**64])

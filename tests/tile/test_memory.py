@@ -49,7 +49,7 @@ def spread(shape: tuple[int, ...], mask: Any, active: np.ndarray | None) -> np.n
     return lanes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tile=tiles(), other=st.none() | st.integers(-5, 5))
 def test_loads(tile: Any, other: int | None) -> None:
     shape, offsets, mask, active = tile
@@ -68,7 +68,7 @@ def test_loads(tile: Any, other: int | None) -> None:
     assert bench.faults() == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tile=tiles())
 def test_stores(tile: Any) -> None:
     shape, offsets, mask, active = tile
