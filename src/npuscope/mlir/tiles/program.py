@@ -1,4 +1,4 @@
-"""Lowering of a tile kernel: from the op tree to one Python function per `tt.func`, at the user's own lines."""
+"""Lowering of a tile kernel: from the op tree to one Python function per `tt.func`, at the user's file and lines."""
 
 from __future__ import annotations
 
