@@ -13,7 +13,7 @@ import numpy as np
 
 from npuscope.errors import EXIT_TIMEOUT, UserError
 from npuscope.frontends import addresses
-from npuscope.frontends.launch import Part, Session, _torch_dtype, describe
+from npuscope.frontends.launch import Part, Session, _torch_dtype, at_user_line, describe
 from npuscope.frontends.triton_programs import ProgramCache
 from npuscope.frontends.triton_values import FakeTensor, HostArray
 from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of
@@ -89,6 +89,8 @@ class Launches:
             machine.print_line = session.print_line
             try:
                 run(machine, program.entry, bound, program.largest, program.yields, parts)
+            except UserError as fault:
+                raise at_user_line(fault, program.code.co_filename) from None
             finally:
                 machine.end()
         except Overdue as overdue:

@@ -24,11 +24,12 @@ class Machine:
     """The programs of one launch that run at the moment, and the memory they see.
 
     `count` programs run together; `active` tells which of them take part where their ways part (None: all).
+    `print_line` receives what kernels print.
     """
 
     def __init__(self, grid: tuple[int, int, int], arguments: Sequence[Argument], accesses: Accesses) -> None:
         self.grid = grid
-        self.arguments = arguments
+        self.arguments = list(arguments)
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
@@ -212,8 +213,9 @@ class Machine:
         address = np.broadcast_to(address, whole)
         result = np.zeros(whole, dtype)
         for argument, part in self._owners(pointer, address, touched):
+            lanes = np.broadcast_to(part, whole)
             good = self.accesses.lanes(
-                site, Role.ATOMIC, argument, address, np.broadcast_to(part, whole), dtype.itemsize, shape, semantics, name
+                site, Role.ATOMIC, argument, address, lanes, dtype.itemsize, shape, semantics, name
             )
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
@@ -222,8 +224,9 @@ class Machine:
         return result
 
     def atomic_load(
-        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any = None
-    ) -> np.ndarray:
+        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer,
+        mask: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """Read elements that other programs may change at any time."""
 
         def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
