@@ -13,9 +13,9 @@ import numpy as np
 
 from npuscope.errors import EXIT_TIMEOUT, UserError
 from npuscope.frontends import addresses
-from npuscope.frontends.launch import Part, Session, _torch_dtype, at_user_line, describe
+from npuscope.frontends.launch import Part, Session, array_dtype, at_user_line, describe
 from npuscope.frontends.triton_programs import ProgramCache
-from npuscope.frontends.triton_values import FakeTensor, HostArray
+from npuscope.frontends.triton_values import FakeTensor, HostArray, device_of
 from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of
 from npuscope.mlir.tiles.program import TileProgram
 from npuscope.npu.memory import borrow
@@ -134,10 +134,9 @@ class Launches:
         known = {storage.address for storage in storages.found}
         found = []
         for tensor in addresses.living():
-            if str(tensor.device.type) != "cpu" or tensor.untyped_storage().data_ptr() in known:
-                continue
-            argument = storages.argument("a tensor by its address", tensor, _torch_dtype(str(tensor.dtype)[6:]))
-            found.append(self._registered(argument))
+            if device_of(tensor) == "cpu" and tensor.untyped_storage().data_ptr() not in known:
+                argument = storages.argument("a tensor by its address", tensor, _dtype_of(tensor))
+                found.append(self._registered(argument))
         return found
 
     def _bind(self, storages: Storages, name: str, value: Any, kind: str) -> Any:
@@ -262,6 +261,14 @@ def _descriptor_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield f"{name}.padding", value.padding == "nan"
     yield f"{name}.round_f32_to_tf32", bool(getattr(value, "round_f32_to_tf32", False))
     yield from (*extents, *strides)
+
+
+def _dtype_of(tensor: Any) -> np.dtype[Any]:
+    """The elements of a torch tensor, as bytes where numpy has no such type."""
+    try:
+        return array_dtype(str(tensor.dtype).removeprefix("torch."))
+    except TypeError:
+        return np.dtype(f"V{tensor.element_size()}")
 
 
 def _described(value: Any) -> str:
