@@ -169,6 +169,7 @@ class Launches:
             Buffer(
                 Space.GM, -1, argument.low, argument.high - argument.low, "argument", argument.name,
                 argument.dtype.name, argument.shape, writeable=argument.writeable, undefined=undefined,
+                strides=() if argument.in_rows else argument.strides,
             )
         )  # fmt: skip
         return argument
