@@ -188,7 +188,8 @@ class Accesses:
             held = argument.holds(address, size)
             bad, good = touched & ~held, touched & held
         if bad.any():
-            self._outside(site, role, argument, address, bad, size, shape)
+            for part in _by_cause(address, bad):
+                self._outside(site, role, argument, address, part, size, shape)
         return good
 
     def _outside(
@@ -259,6 +260,14 @@ def lane_box(lanes: np.ndarray, shape: tuple[int, ...]) -> tuple[list[int], list
         low.append(0 if everywhere else int(places[0]))
         high.append(count - 1 if everywhere else int(places[-1]))
     return low, high
+
+
+def _by_cause(address: np.ndarray, bad: np.ndarray) -> list[np.ndarray]:
+    """Lanes that are wrong by themselves, and those that an overflow has led astray."""
+    if type(address) is not Wrapped or address.exact is None:
+        return [bad]
+    astray = bad & (address.exact != plain(address))
+    return [part for part in (bad & ~astray, astray) if part.any()]
 
 
 def _where(argument: Argument, where: np.ndarray, size: int) -> dict[str, Any]:

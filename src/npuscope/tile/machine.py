@@ -34,6 +34,7 @@ class Machine:
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
+        self.changed = False  # whether memory holds anything new since this was last set back
         self.deadline: float | None = None  # on the clock of time.monotonic
         self.print_line: Callable[[str], None] = lambda line: None
         self._ids: list[Affine] = []
@@ -124,6 +125,7 @@ class Machine:
     def _put(self, argument: Argument, region: Region, pieces: Blocks, whole: np.ndarray) -> None:
         """Store blocks, and mark those that change nothing or that agree with others."""
         low, high = (int(region.low[region.alive].min()), int(region.high[region.alive].max()))
+        self.changed = True
         rewrites = equal(pieces, whole) if self._stored.meets(id(argument.storage), low, high) else None
         for place, memory in pieces:
             memory[...] = whole[place]
@@ -221,7 +223,10 @@ class Machine:
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
             index = (address[good] - argument.storage.address) // dtype.itemsize
-            result[good] = change(argument.storage.typed(dtype), index, good)
+            memory = argument.storage.typed(dtype)
+            before = memory[index] if self.count == 1 else None
+            result[good] = change(memory, index, good)
+            self.changed = self.changed or before is None or before.tobytes() != memory[index].tobytes()
         return result
 
     def atomic_load(
@@ -321,6 +326,7 @@ class Machine:
         self, argument: Argument, address: np.ndarray, array: np.ndarray, chosen: np.ndarray, dtype: np.dtype[Any]
     ) -> None:
         """Store single lanes, and mark the programs that change nothing or that agree with others."""
+        self.changed = True
         where, values = plain(address)[chosen], array[chosen]
         met = self._stored.meets(id(argument.storage), int(where.min()), int(where.max()) + dtype.itemsize)
         rewrites = equal_lanes(read(argument, where, dtype), values, chosen) if met else None

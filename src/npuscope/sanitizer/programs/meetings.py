@@ -5,23 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from npuscope.sanitizer.programs.rows import Intervals, Rows, intervals, united
-from npuscope.trace.schema import VOLATILE, Role
+from npuscope.trace.schema import VOLATILE, Buffer, Role
 
 MOST_STEPS = 16
 """Accesses that one may meet before the rest are taken to say the same."""
 
 
 def relevant(rows: Rows) -> np.ndarray:
-    """Indices of the rows in memory that somebody writes; volatile reads are meant to see others' writes."""
-    written = {int(number) for role in (Role.WRITE, Role.ATOMIC) for number in rows.touched(role)}
-    spans = [(rows.buffers[number].base, rows.buffers[number].base + rows.buffers[number].size) for number in written]
+    """Indices of the rows in memory that somebody writes, not all with atomic operations; volatile reads are meant to
+    see others' writes."""
+    written, updated, read = (
+        [rows.buffers[number] for number in rows.touched(role).tolist()] for role in (Role.WRITE, Role.ATOMIC, Role.READ)
+    )
+    mixed = [buffer for buffer in updated if any(_overlap(buffer, other) for other in (*written, *read))]
     numbers = [
         number
         for number, buffer in enumerate(rows.buffers)
-        if any(buffer.base < end and start < buffer.base + buffer.size for start, end in spans)
+        if any(_overlap(buffer, other) for other in (*written, *mixed))
     ]
     waits = (rows.role == Role.READ) & ((rows.semantics & VOLATILE) != 0)
     return np.flatnonzero(np.isin(rows.buffer, numbers) & ~waits)
+
+
+def _overlap(one: Buffer, other: Buffer) -> bool:
+    return one.base < other.base + other.size and other.base < one.base + one.size
 
 
 def conflicts(rows: Rows, chosen: np.ndarray) -> np.ndarray:

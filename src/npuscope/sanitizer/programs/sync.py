@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npuscope.sanitizer.findings import Finding, Severity, launched
+from npuscope.sanitizer.fingerprint import shown_path
 from npuscope.sanitizer.programs.tally import ProgramTally
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Fault, SourceFrame
@@ -37,14 +38,11 @@ def stuck(batch: Batch, fault: Fault) -> Finding:
     launch, facts = batch.launch, fault.facts
     places = facts["places"]
     notes = [
-        f"{_shown(programs)} wait{'s' * (_total(programs) == 1)} at {file}:{line}"
+        f"{_shown(programs)} wait{'s' * (_total(programs) == 1)} at {shown_path(file)}:{line}."
         for file, line, programs in places[:MOST_PLACES]
     ]
     count = facts["among"]
     waits = "the only program left waits" if count == 1 else f"all {count} programs that have not ended wait"
-    left = facts["not_begun"]
-    if left:
-        notes.append(f"{left} programs have not begun: a device does not run them either while these wait.")
     frames = tuple(SourceFrame(file, line) for file, line, _ in places[:1])
     return Finding(
         "deadlock", Severity.ERROR, f"{waits} in loops that nothing can end: memory no longer changes",
