@@ -15,15 +15,16 @@ from daemon_process import SOURCE, Daemon
 
 from npuscope.monitor.daemon import absence
 from npuscope.monitor.daemon.absence import explained, why_absent
-from npuscope.monitor.daemon.desk import for_plugin
-from npuscope.monitor.daemon.registry import Order, Outcome
+from npuscope.monitor.daemon.order import Order, Outcome
 from npuscope.monitor.protocol import fabric
+from npuscope.monitor.protocol.audience import audience
 from npuscope.monitor.protocol.fabric import Dialect, Types
 
 SLEEP = "import time; time.sleep(120)"
 POLL_ONCE = """
 import os, socket, sys, time
 from npuscope.monitor.protocol import fabric
+from npuscope.monitor.protocol.audience import audience
 endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 endpoint.bind(f"{sys.argv[1]}/launcher")
 endpoint.sendto(fabric.encode_poll(fabric.Types(3), 0, (os.getpid(), os.getppid())), f"{sys.argv[1]}/dynolog")
@@ -152,4 +153,4 @@ def test_another_users_process_is_not_looked_into(child) -> None:
     ],
 )  # fmt: skip
 def test_for_whom_a_configuration_is(text: str, expected: bool) -> None:
-    assert for_plugin(text) is expected
+    assert (audience(text) is Dialect.MSMONITOR) == expected

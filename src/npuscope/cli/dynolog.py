@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npuscope.cli.certificates import daemon_certificates
+from npuscope.cli.lines import read_lines
 from npuscope.cli.monitor import run
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
@@ -125,10 +126,7 @@ def _truth(name: str, value: str) -> str:
 def _flag_file(path: str, depth: int) -> Flags:
     if depth > 8:
         raise UserError(f"flag files include each other: {path}")
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the flag file {path}: {getattr(error, 'strerror', None) or error}") from None
+    lines = read_lines(Path(path), "the flag file")
     return read_flags([line.strip() for line in lines if line.strip().startswith("-")], depth + 1)
 
 

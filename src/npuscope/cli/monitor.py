@@ -13,6 +13,7 @@ from typing import TextIO
 import click
 
 from npuscope.cli.certificates import daemon_certificates
+from npuscope.cli.lines import read_lines
 from npuscope.errors import UserError
 from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
@@ -112,11 +113,7 @@ def page_settings(
         return None
     lines = list(nodes)
     if node_file:
-        try:
-            lines += node_file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise UserError(f"cannot read the list of nodes {node_file}: {reason}") from None
+        lines += read_lines(node_file, "the list of nodes")
     insisted = port is not None or host != PAGE_HOST or bool(lines)
     return PageSettings(PAGE_PORT if port is None else port, host, insisted, read_nodes(lines))
 

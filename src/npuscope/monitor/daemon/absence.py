@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from npuscope.monitor.daemon.identity import PROC, command
-from npuscope.monitor.daemon.registry import Order, Outcome
+from npuscope.monitor.daemon.order import Order, Outcome
+from npuscope.monitor.proc import PROC, command, environment, user_of
 from npuscope.monitor.protocol.fabric import Dialect
 
 SWITCHES = {
@@ -42,25 +42,24 @@ def _only_launchers(outcome: Outcome) -> Outcome:
 
 def why_absent(pid: int, order: Order) -> str:
     """What keeps a process from being known, in words."""
-    try:
-        user = os.stat(PROC / str(pid)).st_uid
-    except OSError:
+    user = user_of(pid)
+    if user is None:
         return f"there is no process {pid} on the daemon's host"
     if order.uid not in (None, user):
         return f"process {pid} belongs to another user"
-    environment = _environment(pid)
-    if environment is None:
+    variables = environment(pid)
+    if variables is None:
         return f"process {pid} runs, but the daemon may not see its environment"
     switches = SWITCHES[order.dialect]
-    if not any(name in environment for name in switches):
+    if not any(name in variables for name in switches):
         return f"process {pid} runs, but was started without {switches[0]}=1"
-    return f"process {pid} runs with {switches[0]}=1 and has not registered: {_obstacle(pid, environment, order)}"
+    return f"process {pid} runs with {switches[0]}=1 and has not registered: {_obstacle(pid, variables, order)}"
 
 
-def _obstacle(pid: int, environment: dict[str, str], order: Order) -> str:
+def _obstacle(pid: int, variables: dict[str, str], order: Order) -> str:
     if order.dialect is Dialect.MSMONITOR:
         return "it has not imported torch_npu yet, or runs in a container"
-    theirs, ours = environment.get(FOLDER, ""), os.environ.get(FOLDER, "")
+    theirs, ours = variables.get(FOLDER, ""), os.environ.get(FOLDER, "")
     if theirs and theirs != ours:
         return f"its {FOLDER} is {theirs}, the daemon's is {ours or 'not set'}"
     if not theirs and _elsewhere(pid, "net"):
@@ -84,20 +83,9 @@ def _switched_on(order: Order) -> Iterator[int]:
 
 
 def _is_switched_on(pid: int, order: Order) -> bool:
-    try:
-        if order.uid not in (None, os.stat(PROC / str(pid)).st_uid):
-            return False
-    except OSError:
+    user = user_of(pid)
+    if user is None or order.uid not in (None, user):
         return False
-    environment = _environment(pid) or {}
+    variables = environment(pid) or {}
     # Shells and launchers hand the variable on; only what looks like Python can register.
-    return any(name in environment for name in SWITCHES[order.dialect]) and "python" in command(pid)
-
-
-def _environment(pid: int) -> dict[str, str] | None:
-    try:
-        entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return None
-    pairs = (entry.decode(errors="replace").partition("=") for entry in entries if entry)
-    return {name: value for name, _, value in pairs}
+    return any(name in variables for name in SWITCHES[order.dialect]) and "python" in command(pid)

@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass, field
 
 from npuscope.monitor.certificates.daemon_side import CertificateFolder, DaemonCertificates
 from npuscope.monitor.daemon.addresses import KINDS, addresses
+from npuscope.monitor.daemon.connections import is_loopback
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
 from npuscope.monitor.daemon.ledger import Ledger
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
-from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
+from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind
 from npuscope.monitor.daemon.status import Account
 from npuscope.monitor.metrics.collection import Collection
 from npuscope.monitor.metrics.settings import MetricsSettings
