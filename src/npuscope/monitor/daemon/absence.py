@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -17,18 +17,26 @@ SWITCHES = {
     Dialect.KINETO: ("KINETO_USE_DAEMON",),
     Dialect.MSMONITOR: ("MSMONITOR_USE_DAEMON", "KINETO_USE_DAEMON"),
 }
+OTHER_CLIENT = {
+    Dialect.KINETO: "process {} is registered by stock PyTorch: `dyno gputrace` traces it",
+    Dialect.MSMONITOR: "process {} is registered by the vendor's plug-in: `dyno nputrace` traces it",
+}
 FOLDER = "KINETO_IPC_SOCKET_DIR"
 LAUNCHER = re.compile(r"torchrun|torch\.distributed\.(run|launch)|accelerate[^ ]* launch|deepspeed( |$)|mpirun|srun")
 MOST_NAMED = 3
 MOST_LOOKED_AT = 8192
 
 
-def explained(outcome: Outcome, order: Order) -> Outcome:
-    """The outcome, its reason completed by what /proc tells."""
+def explained(outcome: Outcome, order: Order, registered: Mapping[int, Dialect]) -> Outcome:
+    """The outcome, its reason completed by what /proc tells; `registered` are the processes that the daemon knows."""
     if outcome.matches:
         return _only_launchers(outcome)
-    missing = _switched_on(order) if order.everyone else (pid for pid in order.pids if pid > 0)
-    notes = [why_absent(pid, order) for pid in islice(missing, MOST_NAMED)]
+    meant = _switched_on(order) if order.everyone else (pid for pid in order.pids if pid > 0)
+    missing = (pid for pid in meant if registered.get(pid) is not order.dialect)
+    notes = [
+        OTHER_CLIENT[registered[pid]].format(pid) if pid in registered else why_absent(pid, order)
+        for pid in islice(missing, MOST_NAMED)
+    ]
     return replace(outcome, reason="; ".join(note for note in (outcome.reason, *notes) if note))
 
 
@@ -51,9 +59,10 @@ def why_absent(pid: int, order: Order) -> str:
     if variables is None:
         return f"process {pid} runs, but the daemon may not see its environment"
     switches = SWITCHES[order.dialect]
-    if not any(name in variables for name in switches):
+    switch = next((name for name in switches if name in variables), None)
+    if switch is None:
         return f"process {pid} runs, but was started without {switches[0]}=1"
-    return f"process {pid} runs with {switches[0]}=1 and has not registered: {_obstacle(pid, variables, order)}"
+    return f"process {pid} runs with {switch}=1 and has not registered: {_obstacle(pid, variables, order)}"
 
 
 def _obstacle(pid: int, variables: dict[str, str], order: Order) -> str:

@@ -15,9 +15,9 @@ from npuscope.monitor.daemon.ledger import Asked, Ledger, measure
 from npuscope.monitor.daemon.order import Order, Outcome
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.replies import failed, measured, outcome_reply, refusal
-from npuscope.monitor.daemon.status import Account, Registrar
+from npuscope.monitor.daemon.status import Account
+from npuscope.monitor.daemon.upkeep import Registrar, bury, finish
 from npuscope.monitor.metrics.record import PROCESS, Record
-from npuscope.monitor.proc import gone
 from npuscope.monitor.protocol import rpc
 from npuscope.monitor.protocol.audience import audience
 from npuscope.monitor.protocol.config import BadConfig, expected_end, loosely_read, read, require_plain, validate
@@ -59,7 +59,7 @@ class Desk:
         if function == "getVersion":
             return {"version": __version__}
         if function == "getStatus":
-            self._bury()
+            bury(self._registrar)
             return self._account.status(own_user() if uid is None else uid, remote=uid is None)
         if function == "setKinetOnDemandRequest":
             return self._trace(request, uid)
@@ -84,15 +84,20 @@ class Desk:
         return self._placed(order, pairs, now)
 
     def _placed(self, order: Order, pairs: dict[str, str], now: float) -> dict[str, Any]:
-        self._bury()
+        bury(self._registrar)
+        finish(self._registrar, now)
         if order.dialect is Dialect.MSMONITOR:
             held = self._registrar(lambda registry: conflict(registry, order))
             if held:
-                return outcome_reply(explained(Outcome((), held.reason), order), pairs, held.status)
+                return outcome_reply(self._explained(Outcome((), held.reason), order), pairs, held.status)
         outcome = self._registrar(lambda registry: registry.trigger(order, now))
-        reply = outcome_reply(explained(outcome, order), pairs)
+        reply = outcome_reply(self._explained(outcome, order), pairs)
         self._note(outcome, reply["processes"], order, pairs, now)
         return reply
+
+    def _explained(self, outcome: Outcome, order: Order) -> Outcome:
+        registered = {sender.pid: sender.dialect for sender in self._registrar(Registry.senders)}
+        return explained(outcome, order, registered)
 
     def _note(
         self, outcome: Outcome, shown: list[dict[str, Any]], order: Order, pairs: dict[str, str], now: float
@@ -104,12 +109,6 @@ class Desk:
                     process["command"], order.dialect, process["traceFile"], measure(pairs), now, order.ends,
                 )  # fmt: skip
                 self._account.ledger.note(asked)
-
-    def _bury(self) -> None:
-        """Have processes forgotten that have ended; looking them up is too slow for the thread that answers polls."""
-        dead = [sender for sender in self._registrar(Registry.senders) if gone(sender.pid)]
-        if dead:
-            self._registrar(lambda registry: registry.forget(dead))
 
     def _understood(self, config: str, dialect: Dialect, uid: int, now: float) -> dict[str, str]:
         require_plain(config)

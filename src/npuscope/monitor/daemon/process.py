@@ -47,6 +47,16 @@ class Work:
     ends: float | None
 
 
+@dataclass(frozen=True)
+class Task:
+    """What a process is running, and when it was told."""
+
+    key: Key
+    leaf: int
+    work: Work
+    told: float
+
+
 @dataclass
 class Process:
     """A registered process. `pids` is itself, as it sees itself, then its ancestors."""
@@ -62,6 +72,8 @@ class Process:
     running: Work | None = None
     fetched: Work | None = None
     """The last that was handed out."""
+    told: float = 0.0
+    """When it was handed what it is running."""
     until: float = 0.0
     seen_busy: bool = False
 
@@ -106,7 +118,7 @@ class Process:
             return None
         self.pending, self.fetched = None, work
         if self.sender.dialect is Dialect.KINETO:  # the plug-in reports its state itself
-            self.running, self.seen_busy = work, False
+            self.running, self.told, self.seen_busy = work, now, False
             self.until = (work.ends or now + UNKNOWN_END_SECONDS) + GRACE_SECONDS + now - work.asked
         return work
 

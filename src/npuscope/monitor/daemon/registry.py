@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from npuscope.monitor.daemon.order import Match, Order, Outcome
-from npuscope.monitor.daemon.process import MOST_PROCESSES, SILENCE_SECONDS, Key, Process, Sender, Work, launchers
+from npuscope.monitor.daemon.process import MOST_PROCESSES, SILENCE_SECONDS, Key, Process, Sender, Task, Work, launchers
 from npuscope.monitor.daemon.unmatched import Unanswered, why_nothing
 from npuscope.monitor.protocol.config import with_trace_id
 from npuscope.monitor.protocol.fabric import Channel, Context, Dialect, Poll, Status
@@ -87,6 +87,17 @@ class Registry:
         for sender in senders:
             if (process := self.processes.get(sender.key)) and process.sender == sender:
                 self._drop(sender.key)
+
+    def tasks(self) -> list[Task]:
+        """What the processes are running; not of those in containers, which may write to other files of the name."""
+        everybody = [(key, one) for key, one in self.processes.items() if one.leaf == one.sender.pid]
+        return [Task(key, one.leaf, one.running, one.told) for key, one in everybody if one.running]
+
+    def finished(self, tasks: Iterable[Task]) -> None:
+        """Take note that these are done."""
+        for task in tasks:
+            if (process := self.processes.get(task.key)) and process.running is task.work:
+                process.running, process.seen_busy = None, False
 
     def _drop(self, key: Key) -> Process:
         process = self.processes.pop(key)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from npuscope import __version__
 from npuscope.monitor.daemon.details import Lookups, health, numbers
@@ -17,19 +17,13 @@ from npuscope.monitor.daemon.identity import ROOT
 from npuscope.monitor.daemon.ledger import Ledger, told
 from npuscope.monitor.daemon.process import GRACE_SECONDS, Key, Process, Work, launchers
 from npuscope.monitor.daemon.registry import Registry
+from npuscope.monitor.daemon.upkeep import Registrar, finish
 from npuscope.monitor.protocol.config import loosely_read, output_file
 from npuscope.monitor.protocol.fabric import Channel
 
-T = TypeVar("T")
 WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
 CHUNK = 128
 """Processes copied in one go: the thread that answers polls must not be kept longer."""
-
-
-class Registrar(Protocol):
-    """Whoever calls a function with the registry."""
-
-    def __call__(self, function: Callable[[Registry], T], /) -> T: ...
 
 
 @dataclass
@@ -49,6 +43,7 @@ class Account:
         """
         sees = partial(_sees, viewer, everybody=viewer == ROOT and not remote)
         now = time.time()
+        finish(self.registrar, now)
         processes = snapshot(self.registrar)
         parents = launchers(processes)
         shown = [self._process(process, parents, now) for process in processes]

@@ -20,7 +20,7 @@ ANSWER_SECONDS = 3.0
 STALE_SECONDS = 30.0
 """An answer that is older counts as none, whatever its node is doing meanwhile."""
 WORKERS = 64
-HOST_VALUES = ("cpu_util", "mem_util", "uptime")
+HOST_VALUES = ("cpu_util", "uptime")
 
 Ask = Callable[[str, int, str, float], str]
 
