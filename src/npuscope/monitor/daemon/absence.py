@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
+from npuscope.monitor.daemon.addresses import DIRECTORY
 from npuscope.monitor.daemon.order import Order, Outcome
 from npuscope.monitor.proc import PROC, command, environment, user_of
 from npuscope.monitor.protocol.fabric import Dialect
@@ -21,7 +22,6 @@ OTHER_CLIENT = {
     Dialect.KINETO: "process {} is registered by stock PyTorch: `dyno gputrace` traces it",
     Dialect.MSMONITOR: "process {} is registered by the vendor's plug-in: `dyno nputrace` traces it",
 }
-FOLDER = "KINETO_IPC_SOCKET_DIR"
 LAUNCHER = re.compile(r"torchrun|torch\.distributed\.(run|launch)|accelerate[^ ]* launch|deepspeed( |$)|mpirun|srun")
 MOST_NAMED = 3
 MOST_LOOKED_AT = 8192
@@ -68,11 +68,11 @@ def why_absent(pid: int, order: Order) -> str:
 def _obstacle(pid: int, variables: dict[str, str], order: Order) -> str:
     if order.dialect is Dialect.MSMONITOR:
         return "it has not imported torch_npu yet, or runs in a container"
-    theirs, ours = variables.get(FOLDER, ""), os.environ.get(FOLDER, "")
+    theirs, ours = variables.get(DIRECTORY, ""), os.environ.get(DIRECTORY, "")
     if theirs and theirs != ours:
-        return f"its {FOLDER} is {theirs}, the daemon's is {ours or 'not set'}"
+        return f"its {DIRECTORY} is {theirs}, the daemon's is {ours or 'not set'}"
     if not theirs and _elsewhere(pid, "net"):
-        return f"it runs in a container; share a folder with it and set {FOLDER} on both sides"
+        return f"it runs in a container; share a folder with it and set {DIRECTORY} on both sides"
     return "it has not imported torch yet, or another daemon answers it"
 
 
