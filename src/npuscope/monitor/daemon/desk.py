@@ -40,11 +40,13 @@ class Desk:
         folders: Folders,
         latest: Callable[[], Sequence[Record]] = tuple,
         account: Account | None = None,
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`latest` gives the newest measurements."""
+        """`latest` gives the newest measurements; `note` takes lines for the log, without waiting."""
         self._registrar = registrar
         self._folders = folders
         self._latest = latest
+        self._note = note
         self._account = account or Account(registrar, Ledger())
 
     def answer(self, payload: bytes, uid: int | None) -> str:
@@ -59,7 +61,7 @@ class Desk:
         if function == "getVersion":
             return {"version": __version__}
         if function == "getStatus":
-            bury(self._registrar)
+            bury(self._registrar, self._note)
             return self._account.status(own_user() if uid is None else uid, remote=uid is None)
         if function == "setKinetOnDemandRequest":
             return self._trace(request, uid)
@@ -84,7 +86,7 @@ class Desk:
         return self._placed(order, pairs, now)
 
     def _placed(self, order: Order, pairs: dict[str, str], now: float) -> dict[str, Any]:
-        bury(self._registrar)
+        bury(self._registrar, self._note)
         finish(self._registrar, now)
         if order.dialect is Dialect.MSMONITOR:
             held = self._registrar(lambda registry: conflict(registry, order))
@@ -92,14 +94,14 @@ class Desk:
                 return outcome_reply(self._explained(Outcome((), held.reason), order), pairs, held.status)
         outcome = self._registrar(lambda registry: registry.trigger(order, now))
         reply = outcome_reply(self._explained(outcome, order), pairs)
-        self._note(outcome, reply["processes"], order, pairs, now)
+        self._remember(outcome, reply["processes"], order, pairs, now)
         return reply
 
     def _explained(self, outcome: Outcome, order: Order) -> Outcome:
         registered = {sender.pid: sender.dialect for sender in self._registrar(Registry.senders)}
         return explained(outcome, order, registered)
 
-    def _note(
+    def _remember(
         self, outcome: Outcome, shown: list[dict[str, Any]], order: Order, pairs: dict[str, str], now: float
     ) -> None:
         for match, process in zip(outcome.matches, shown, strict=True):

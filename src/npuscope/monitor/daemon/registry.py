@@ -82,11 +82,10 @@ class Registry:
         """Who is registered."""
         return [process.sender for process in self.processes.values()]
 
-    def forget(self, senders: Iterable[Sender]) -> None:
-        """Drop processes that are known to have ended."""
-        for sender in senders:
-            if (process := self.processes.get(sender.key)) and process.sender == sender:
-                self._drop(sender.key)
+    def forget(self, senders: Iterable[Sender]) -> list[Process]:
+        """Drop processes that are known to have ended; returns those that were still here."""
+        here = [sender for sender in senders if (one := self.processes.get(sender.key)) and one.sender == sender]
+        return [self._drop(sender.key) for sender in here]
 
     def tasks(self) -> list[Task]:
         """What the processes are running; not of those in containers, which may write to other files of the name."""

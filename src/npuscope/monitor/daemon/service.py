@@ -75,7 +75,7 @@ class Service:
         self.store = self._collection.store
         self.prometheus = self._collection.prometheus
         account = Account(self.reader.call, Ledger(), lambda: asdict(self.reader.counts))
-        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest, account)
+        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest, account, self.reader.note)
         self._server = RpcServer(desk, self._listeners, certificates, self.reader.note)
         for host in settings.hosts:
             if not certificates and not is_loopback(host):

@@ -20,11 +20,12 @@ class Registrar(Protocol):
     def __call__(self, function: Callable[[Registry], T], /) -> T: ...
 
 
-def bury(registrar: Registrar) -> None:
-    """Have processes forgotten that have ended."""
+def bury(registrar: Registrar, note: Callable[[str], None]) -> None:
+    """Have processes forgotten that have ended; `note` takes lines for the log."""
     dead = [sender for sender in registrar(Registry.senders) if gone(sender.pid)]
     if dead:
-        registrar(lambda registry: registry.forget(dead))
+        for process in registrar(lambda registry: registry.forget(dead)):
+            note(f"forgot process {process.leaf} of job {process.job}: it has ended")
 
 
 def finish(registrar: Registrar, now: float) -> None:
