@@ -1,4 +1,4 @@
-# setup, demo, test, lint, bench, clean. Everything is installed into .venv; nothing outside the tree is touched.
+# setup, demo, test, lint, bench, clean. Everything is installed into .venv, but for the browser of the page tests.
 
 PYTHON ?= python3
 VENV := .venv
