@@ -18,8 +18,10 @@ import pytest
 from daemon_process import Daemon, environment, python
 
 from npuscope import __version__
-from npuscope.monitor.daemon import identity, registry
+from npuscope.monitor import proc
+from npuscope.monitor.daemon import connections, identity, registry, unmatched
 from npuscope.monitor.daemon.addresses import Address
+from npuscope.monitor.daemon.order import Order
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import MOST_CONNECTIONS
@@ -289,7 +291,8 @@ def test_another_user_does_not_speak_for_the_vendors_plugin(daemon: Daemon) -> N
 
 
 def test_a_full_registry_turns_newcomers_away_in_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MOST_PROCESSES", 1)
+    for module in (registry, unmatched):
+        monkeypatch.setattr(module, "MOST_PROCESSES", 1)
     reader = Reader([Address(f"{folder}/dynolog".encode(), Dialect.KINETO, 0o666)], Registry())
     reader.start()
     try:
@@ -305,10 +308,9 @@ def test_a_full_registry_turns_newcomers_away_in_words(folder: Path, monkeypatch
             assert client.recv(100) == EMPTY_REPLY
         lines = [str(reader.events.get(timeout=5)) for _ in range(reader.events.qsize())]
         assert any("was turned away: too many are registered" in line for line in lines)
-        order = registry.Order("A=1", 9, (0,), 3, None, Dialect.KINETO)
-        assert "1 polls were turned away: the daemon keeps at most 1 processes" in reader.call(
-            lambda known: known.why_nothing(order)
-        )
+        order = Order("A=1", 9, (0,), 3, None, Dialect.KINETO)
+        said = reader.call(lambda known: known.trigger(order, time.time())).reason or ""
+        assert "1 polls were turned away: the daemon keeps at most 1 processes" in said
     finally:
         reader.stop()
 
@@ -324,10 +326,11 @@ def test_processes_that_vanish_leave_no_trace_and_no_trouble(daemon: Daemon) -> 
 
 
 def test_what_proc_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(identity, "PROC", tmp_path)
-    assert identity.command(os.getpid()) == "" and identity.rank(os.getpid()) is None
-    assert identity.own_number(os.getpid()) is None
-    assert identity.peer_in_table(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
-    assert not identity.gone(os.getpid()) and not identity.gone(0) and identity.gone(2**22 + 1)
+    for module in (proc, identity, connections):
+        monkeypatch.setattr(module, "PROC", tmp_path)
+    assert proc.command(os.getpid()) == "" and proc.environment(os.getpid()) is None and proc.rank(None) is None
+    assert proc.own_number(os.getpid()) is None and proc.user_of(os.getpid()) is None
+    assert connections.peer_in_table(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+    assert not proc.gone(os.getpid()) and not proc.gone(0) and proc.gone(2**22 + 1)
     assert identity.Identities().holds(os.getpid(), os.getpid(), b"")
     assert identity.overflow_user() == 65534
