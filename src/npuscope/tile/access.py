@@ -16,7 +16,7 @@ from npuscope.tile.region import Region
 from npuscope.tile.storage import Argument
 from npuscope.trace.footprint import Footprint, intern
 from npuscope.trace.recorder import Recorder
-from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, Fault, Origin, Pipe, Role
+from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, TURN, Fault, Origin, Pipe, Role
 
 MOST_RUNS = 64
 """Stretches of program numbers that a fault lists."""
@@ -41,10 +41,12 @@ class Accesses:
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     _kept: dict[tuple[str, int], list[Fault]] = field(default_factory=dict)
     _last: np.ndarray | None = None
+    _turn: int = 0
 
     def begin(self, first: int, count: int) -> None:
         """Rows from now on belong to the programs [first, first + count)."""
         self.first, self.count = first, count
+        self._turn ^= TURN
 
     def region(
         self, site: int, role: Role, argument: Argument, region: Region, size: int, shape: tuple[int, ...],
@@ -124,6 +126,7 @@ class Accesses:
         rows[3] = site
         rows[4] = Origin.USER
         rows[5], rows[6], rows[7], rows[8] = operands
+        rows[8] |= self._turn
         self.recorder.add_columns(rows)
         self._last = rows
 
