@@ -1,4 +1,5 @@
-# setup, demo, test, test-triton-matrix, lint, bench, clean. Everything is installed into .venv (the matrix: .venv-triton-*).
+# setup, demo, test, test-triton-matrix, lint, bench, clean. Everything is installed into .venv (the matrix into
+# .venv-triton-*), but for the browser of the page tests.
 
 PYTHON ?= python3
 VENV := .venv

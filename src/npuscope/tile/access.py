@@ -16,7 +16,7 @@ from npuscope.tile.region import Region
 from npuscope.tile.storage import Argument
 from npuscope.trace.footprint import Footprint, intern
 from npuscope.trace.recorder import Recorder
-from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, Fault, Origin, Pipe, Role
+from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, TURN, Fault, Origin, Pipe, Role
 
 MOST_RUNS = 64
 """Stretches of program numbers that a fault lists."""
@@ -41,10 +41,12 @@ class Accesses:
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     _kept: dict[tuple[str, int], list[Fault]] = field(default_factory=dict)
     _last: np.ndarray | None = None
+    _turn: int = 0
 
     def begin(self, first: int, count: int) -> None:
         """Rows from now on belong to the programs [first, first + count)."""
         self.first, self.count = first, count
+        self._turn ^= TURN
 
     def region(
         self, site: int, role: Role, argument: Argument, region: Region, size: int, shape: tuple[int, ...],
@@ -124,6 +126,7 @@ class Accesses:
         rows[3] = site
         rows[4] = Origin.USER
         rows[5], rows[6], rows[7], rows[8] = operands
+        rows[8] |= self._turn
         self.recorder.add_columns(rows)
         self._last = rows
 
@@ -206,6 +209,18 @@ class Accesses:
         if type(address) is Wrapped:
             facts |= facts_of(address, lanes)
         self.note("tile_outside", site, lanes, facts, shape)
+
+    def left_out(
+        self, site: int, role: Role, argument: Argument, address: np.ndarray, lanes: np.ndarray, shape: tuple[int, ...]
+    ) -> None:
+        """Note lanes outside an argument that nothing is to touch, those before it and those behind it apart."""
+        lanes, address = np.broadcast_arrays(lanes, address)
+        for side in (address < argument.low, address >= argument.low):
+            chosen = lanes & side
+            if chosen.any():
+                first = argument.element(int(address[chosen].flat[0]))
+                facts = {"role": int(role), "argument": argument.name, "buffer": argument.number, "first": first, "last": first}
+                self.note("tile_masked", site, chosen, facts, shape)
 
     def _elsewhere(
         self, site: int, role: Role, argument: Argument, address: Wrapped, good: np.ndarray, shape: tuple[int, ...]

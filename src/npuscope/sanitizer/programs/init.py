@@ -79,11 +79,12 @@ class ProgramInit:
         places, owner = _elements(reads, base, width, count)
         early = written[places] > rows.serial[reads.row[owner]]
         places, readers = places[early] + (base - buffer.base) // width, reads.row[owner[early]]
-        for row in first_of_each(rows.site[readers], readers):
-            self._report_read(rows, row, buffer, places[readers == row], np.unique(readers).size)
+        for site in np.unique(rows.site[readers]).tolist():
+            chosen = rows.site[readers] == site
+            self._report_read(rows, np.unique(readers[chosen]), buffer, places[chosen])
 
-    def _report_read(self, rows: Rows, row: int, buffer: Buffer, places: np.ndarray, times: int) -> None:
-        access = view(rows, row)
+    def _report_read(self, rows: Rows, readers: np.ndarray, buffer: Buffer, places: np.ndarray) -> None:
+        access = view(rows, int(readers[0]))
         count = int(np.unique(places).size)
         first = int(places.min())
         words = f"{number(count, 'element')} of {buffer.name} {are(count)} read that nothing has written"
@@ -93,7 +94,10 @@ class ProgramInit:
             access, "uninitialised-read", Severity.ERROR, summary, advice, count * width_of(buffer), first
         )
         key = (finding.kind, finding.kernel, access.site_number, buffer.name)
-        self._collector.add(key, replace(finding, count=times))
+        programs = np.unique(rows.program[readers])
+        cores = tuple(rows.batch.launch.cores[number].name for number in programs[:MOST_SHOWN].tolist())
+        facts = {"in_programs": int(programs.size)}
+        self._collector.add(key, replace(finding, count=int(readers.size), cores=cores, facts=facts))
 
     def _unwritten(self, rows: Rows, number: int, buffer: Buffer, undefined: np.ndarray, writes: Intervals) -> None:
         """Say which elements of an output without content the launch has left so."""
@@ -150,13 +154,6 @@ def uncovered(spans: np.ndarray, cover: np.ndarray) -> np.ndarray:
     wanted, covered = np.cumsum(inside[:, order], axis=1)
     open_ = np.flatnonzero((wanted[:-1] > 0) & (covered[:-1] == 0) & (places[1:] > places[:-1]))
     return np.stack((places[open_], places[open_ + 1]), axis=1)
-
-
-def first_of_each(keys: np.ndarray, values: np.ndarray) -> list[int]:
-    """The first of the values that belong to each key."""
-    _, first = np.unique(keys, return_index=True)
-    found: list[int] = values[first].tolist()
-    return found
 
 
 def _listed(buffer: Buffer, first: np.ndarray, last: np.ndarray) -> str:

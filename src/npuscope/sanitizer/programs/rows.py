@@ -8,7 +8,7 @@ import numpy as np
 
 from npuscope.trace.footprint import FOOTPRINTS, Explicit
 from npuscope.trace.recorder import Batch
-from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, Buffer, Role
+from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, TURN, Buffer, Role
 
 MOST_INTERVALS = 20_000_000
 """More are not compared; the check says so."""
@@ -57,7 +57,7 @@ class Rows:
         """A number for each row: equal ones are one operation of the programs of a batch, done together."""
         fresh = np.ones(self.serial.size, np.bool_)
         fresh[1:] = (
-            (self.site[1:] != self.site[:-1]) | (self.program[1:] <= self.program[:-1]) | (np.diff(self.serial) != 1)
+            (self.site[1:] != self.site[:-1]) | ((self.semantics[1:] ^ self.semantics[:-1]) & TURN != 0) | (self.program[1:] <= self.program[:-1]) | (np.diff(self.serial) != 1)
         )
         return np.cumsum(fresh)
 
