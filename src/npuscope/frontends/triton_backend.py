@@ -62,8 +62,9 @@ class TolerantOptions(Options):
     def __init__(self, given: dict[str, Any]) -> None:
         chosen = {name: value for name, value in given.items() if name in OPTION_NAMES and value is not None}
         super().__init__(**{**chosen, "debug": True})  # whoever checks a kernel wants its assertions
-        for name, value in given.items():
-            self.__dict__.setdefault(name, value)
+        for name, value in given.items():  # among them are the kernel's own arguments, where passed by name
+            if value is None or isinstance(value, bool | int | float | str):
+                self.__dict__.setdefault(name, value)
 
 
 class Compiler(BaseBackend):

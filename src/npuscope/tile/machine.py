@@ -24,15 +24,17 @@ class Machine:
     """The programs of one launch that run at the moment, and the memory they see.
 
     `count` programs run together; `active` tells which of them take part where their ways part (None: all).
+    `find_argument` is asked who owns an address that belongs to no argument; `print_line` receives what kernels print.
     """
 
     def __init__(self, grid: tuple[int, int, int], arguments: Sequence[Argument], accesses: Accesses) -> None:
         self.grid = grid
-        self.arguments = arguments
+        self.arguments = list(arguments)
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
         self.deadline: float | None = None  # on the clock of time.monotonic
+        self.find_argument: Callable[[int], Argument | None] = lambda address: None
         self.print_line: Callable[[str], None] = lambda line: None
         self._ids: list[Affine] = []
         self._first = 0
@@ -326,6 +328,15 @@ class Machine:
             if part.any():
                 found.append((argument, part))
                 left = left & ~part
+        while left.any():
+            whole = np.broadcast_shapes(address.shape, left.shape)
+            argument = self.find_argument(int(np.broadcast_to(address, whole)[np.broadcast_to(left, whole)].min()))
+            if argument is None:
+                break
+            self.arguments.append(argument)
+            part = left & (address >= argument.low) & (address < argument.high)
+            found.append((argument, part))
+            left = left & ~part
         if left.any() or not found:
             found.append((None, left))
         return found
