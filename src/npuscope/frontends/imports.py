@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -90,6 +91,13 @@ class _Acting(importlib.abc.Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Load, then act."""
-        self.loader.exec_module(module)
+        """Load, then act. A large package makes many objects and drops none, so that collecting meanwhile is a waste,
+        an eighth of the time that torch takes."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            self.loader.exec_module(module)
+        finally:
+            if collects:
+                gc.enable()
         self.action(module)
