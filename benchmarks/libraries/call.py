@@ -13,6 +13,9 @@ TOLERANCES = {F64: 1e-4, F32: 1e-4, F16: 5e-3, BF16: 4e-2}
 """Of the largest expected value, by the lowest precision among arguments and results; a kernel may keep float32
 intermediates of float64 tensors."""
 
+TF32 = 2e-3
+"""Tolerance of calls whose kernels multiply matrices of float32: Triton's default rounds the factors to tf32."""
+
 Made = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]
 """(the library's function, the same in torch, arguments); those that want gradients say so."""
 
@@ -42,7 +45,7 @@ def leaf(tensor: torch.Tensor) -> torch.Tensor:
 
 def randn(*shape: int, dtype: torch.dtype = F32, scale: float = 1.0) -> torch.Tensor:
     """Random numbers that want a gradient."""
-    return leaf((torch.randn(*shape) * scale).to(dtype))
+    return leaf((torch.randn(shape) * scale).to(dtype))
 
 
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[torch.Tensor]:
