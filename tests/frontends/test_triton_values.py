@@ -27,7 +27,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment.pop("TRITON_INTERPRET", None)
     running = [
         subprocess.Popen(
-            [sys.executable, str(FOLDER / "run_cases.py"), mode, str(folder)], env=environment, stderr=subprocess.PIPE, text=True
+            [sys.executable, str(FOLDER / "run_cases.py"), mode, str(folder)],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for mode in ("ours", "interpreter")
     ]

@@ -27,7 +27,7 @@ from npuscope.cli.run_plan import run_script_in_child
 from npuscope.cli.save import saved
 from npuscope.cli.script import require_script
 from npuscope.cli.session import ARGUMENTS, script_options
-from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, UserError
+from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_TIMEOUT, UserError
 from npuscope.frontends import packages
 from npuscope.npu.chip import load_chip
 from npuscope.sanitizer.filters import LaunchFilter
@@ -50,8 +50,8 @@ def command(
     The report goes to standard error (or --output), so that standard output stays the script's own.
 
     Exit codes: 0 clean, 1 findings of error severity (--strict: warnings too; --error-exitcode N: N), 2 usage error,
-    something unsupported or output that cannot be written, 124 a kernel did not end within --timeout, 128+n the script died by signal n (130: Ctrl-C), else the
-    script's own.
+    something unsupported or output that cannot be written, 124 a kernel did not end within --timeout (findings or not),
+    128+n the script died by signal n (130: Ctrl-C), else the script's own.
     """
     plan, choices = _plan(chip, save is not None, options), _reporting(options)
     if chip:
@@ -79,6 +79,8 @@ def command(
     write_reports(result, choices)
     if collected.trouble is not None:
         complain(f"npuscope: {collected.trouble}")
+    if collected.trouble is not None and collected.trouble.exit_code == EXIT_TIMEOUT and error_exitcode is None:
+        return EXIT_TIMEOUT
     return exit_code(failing(result, choices.strict), ended, error_exitcode)
 
 

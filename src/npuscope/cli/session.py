@@ -28,7 +28,7 @@ def script_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m."),
         click.option(
             "--programs", multiple=True, type=PartType(), metavar="FIRST:LAST",
-            help="Of each Triton launch run these programs only: a slice of their numbers (repeatable; -8: the last 8).",
+            help="Run only these programs of each Triton launch, a slice of their numbers (repeatable; -8: the last).",
         ),
         click.option(
             "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",

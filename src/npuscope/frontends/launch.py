@@ -160,7 +160,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
         except Deadlock:
             raise
         except UserError as error:
-            told = _at_user_line(error, request.program)
+            told = at_user_line(error, request.program.code.co_filename)
             _note_stop(recorder, told)
             raise told from None
         except BaseException as error:
@@ -179,15 +179,15 @@ def _note_stop(recorder: Recorder, error: BaseException) -> None:
     recorder.add_fault(Fault("stopped", max(recorder.rows - 1, 0), -1, 0, facts))
 
 
-def _at_user_line(error: UserError, program: Program) -> UserError:
-    """The error with the line of the kernel that was running; the generated code has the user's lines."""
+def at_user_line(error: UserError, file: str) -> UserError:
+    """The error with the line of the kernel in `file` that was running; the generated code has the user's lines."""
     trace = error.__traceback__
     line = 0
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == program.code.co_filename:
+        if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
-    return type(error)(f"{program.code.co_filename}:{line}: {error}", exit_code=error.exit_code) if line else error
+    return type(error)(f"{file}:{line}: {error}", exit_code=error.exit_code) if line else error
 
 
 def _notice_waves(session: Session, request: LaunchRequest, chip: Chip) -> None:

@@ -1,4 +1,4 @@
-"""Scripts that put their tensors on a device that is not there: torch keeps them on the CPU, where the simulated device is.
+"""Scripts that put their tensors on a device that is not there: torch keeps them on the CPU, where it is simulated.
 
 One mode of torch's own sees every call of a thread and says "cpu" where the script says the device's name. Code outside
 torch also gets the answers that it needs to go on: from the moment a script has asked for "cuda", its tensors say that

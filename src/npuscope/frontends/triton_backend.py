@@ -56,15 +56,23 @@ class Options:
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
 
 
+OWN_METADATA = frozenset(["hash", "target", "triton_version", "name", "shared"])
+"""What Triton writes beside the options into the facts of a compiled kernel."""
+
+
 class TolerantOptions(Options):
-    """Options that know the names of other backends' options as well."""
+    """Options that know the names of other backends' options as well.
+
+    Triton hands over every named argument of a launch, those of the kernel too, and writes what it finds here to disk.
+    """
 
     def __init__(self, given: dict[str, Any]) -> None:
         chosen = {name: value for name, value in given.items() if name in OPTION_NAMES and value is not None}
         super().__init__(**{**chosen, "debug": True})  # whoever checks a kernel wants its assertions
-        for name, value in given.items():  # among them are the kernel's own arguments, where passed by name
-            if value is None or isinstance(value, bool | int | float | str):
-                self.__dict__.setdefault(name, value)
+        for name, value in given.items():
+            if name not in OWN_METADATA:
+                plain = value if isinstance(value, (bool, int, float, str)) else None
+                self.__dict__.setdefault(name, plain)
 
 
 class Compiler(BaseBackend):

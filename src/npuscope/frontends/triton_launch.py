@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
@@ -14,7 +13,7 @@ import numpy as np
 
 from npuscope.errors import EXIT_TIMEOUT, UserError
 from npuscope.frontends import addresses
-from npuscope.frontends.launch import Part, Session, _torch_dtype, describe
+from npuscope.frontends.launch import Part, Session, _torch_dtype, at_user_line, describe
 from npuscope.frontends.triton_programs import ProgramCache
 from npuscope.frontends.triton_values import FakeTensor, HostArray
 from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of
@@ -88,9 +87,10 @@ class Launches:
             if session.timeout is not None:
                 machine.deadline = monotonic() + session.timeout
             machine.print_line = session.print_line
-            machine.find_argument = lambda address: self._foreign(storages, accesses, address)
             try:
                 run(machine, program.entry, bound, program.largest, program.yields, parts)
+            except UserError as fault:
+                raise at_user_line(fault, program.code.co_filename) from None
             finally:
                 machine.end()
         except Overdue as overdue:
@@ -174,35 +174,6 @@ class Launches:
             )
         )  # fmt: skip
         return argument
-
-
-    def _foreign(self, storages: Storages, accesses: Accesses, address: int) -> Argument | None:
-        """The memory of a tensor that was not passed: kernels also find addresses in tables of pointers."""
-        tensor = _tensor_at(address)
-        if tensor is None:
-            return None
-        flat = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
-        argument = storages.argument("a tensor that was not passed", flat, np.dtype(f"V{tensor.element_size()}"))
-        argument.number = self._session.recorder.add_buffer(
-            Buffer(
-                Space.GM, -1, argument.low, argument.high - argument.low, "argument", argument.name, argument.dtype.name,
-                argument.shape, writeable=argument.writeable,
-            )
-        )  # fmt: skip
-        accesses.watched |= {id(argument.storage)}
-        return argument
-
-
-def _tensor_at(address: int) -> Any:
-    """A tensor of this process whose storage holds the address; None when there is none."""
-    import torch
-
-    for thing in gc.get_objects():
-        if issubclass(type(thing), torch.Tensor) and thing.device.type == "cpu" and thing.layout == torch.strided:
-            storage = thing.untyped_storage()
-            if storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes():
-                return thing.detach()
-    return None
 
 
 class Storages:

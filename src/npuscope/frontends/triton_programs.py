@@ -43,7 +43,7 @@ class ProgramCache:
             root = os.path.dirname(os.path.abspath(npuscope.__file__))
             folders = [os.path.join(root, name) for name in ("mlir", "mlir/tiles", "mlir/dialects", "tile")]
             self._base = "-".join(
-                (npuscope.__version__, importlib.util.MAGIC_NUMBER.hex(), sys.version, np.__version__, self._package, root,
-                 fingerprint(*folders))
+                (npuscope.__version__, importlib.util.MAGIC_NUMBER.hex(), sys.version, np.__version__, self._package,
+                 root, fingerprint(*folders))
             )  # fmt: skip
         return hashlib.sha256(self._base.encode() + text).hexdigest()

@@ -1,4 +1,4 @@
-"""What scripts pass to kernels beside tensors in memory: numpy arrays and scalars, and tensors that only have a shape."""
+"""What scripts pass to kernels beside tensors in memory: numpy arrays and scalars, and tensors without memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def host_value(value: Any, name: str, known: dict[int, Any]) -> Any:
     if kind in (tuple, list):
         return kind(host_value(item, f"{name}[{index}]", known) for index, item in enumerate(value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return kind(*(host_value(item, f"{name}.{field}", known) for field, item in zip(value._fields, value, strict=True)))
+        named = zip(value._fields, value, strict=True)
+        return kind(*(host_value(item, f"{name}.{field}", known) for field, item in named))
     if kind.__name__ == "TensorDescriptor":
         return _descriptor(value, name, known)
     return value

@@ -10,7 +10,7 @@ import numpy as np
 Base = int | np.ndarray
 """One number for every program, or an int64 array with one for each."""
 
-SIGNED: dict[int, np.dtype[Any]] = {8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
+SIGNED: dict[int, np.dtype[Any]] = {bits: np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)}
 
 
 class Affine:

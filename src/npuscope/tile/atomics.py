@@ -98,9 +98,7 @@ def by_place(index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return order, begins, np.diff(np.r_[begins, index.size])
 
 
-def exchange_if_equal(
-    memory: np.ndarray, index: np.ndarray, expected: np.ndarray, values: np.ndarray
-) -> np.ndarray:
+def exchange_if_equal(memory: np.ndarray, index: np.ndarray, expected: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Put `values` where `expected` is found, one after the other; returns what each found."""
     old = np.empty_like(values)
     for turn in rounds(index):

@@ -154,9 +154,11 @@ def narrow(dtype: np.dtype[Any], mode: str, value: np.ndarray) -> np.ndarray:
 
 def whole(mode: str, value: np.ndarray) -> np.ndarray:
     """Numbers without a fraction."""
-    function = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}[mode]
-    result: np.ndarray = function(value)
+    result: np.ndarray = _WHOLE[mode](value)
     return result
+
+
+_WHOLE: dict[str, np.ufunc] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 
 
 def to_integer(dtype: np.dtype[Any], mode: str, value: np.ndarray) -> np.ndarray:

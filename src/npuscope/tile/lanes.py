@@ -42,6 +42,6 @@ def each(function: Function, shape: Shape, pack: int, *values: Any) -> Any:
     groups = flat[0].shape[1] // pack
     results = []
     for begin in range(0, len(found), pack):
-        parts = [np.broadcast_to(part.reshape(-1, *part.shape[1:]), (programs, groups)) for part in found[begin : begin + pack]]
+        parts = [np.broadcast_to(part, (programs, groups)) for part in found[begin : begin + pack]]
         results.append(np.stack(parts, axis=-1).reshape(programs, *shape))
     return tuple(results) if len(results) > 1 else results[0]

@@ -24,7 +24,7 @@ class Machine:
     """The programs of one launch that run at the moment, and the memory they see.
 
     `count` programs run together; `active` tells which of them take part where their ways part (None: all).
-    `find_argument` is asked who owns an address that belongs to no argument; `print_line` receives what kernels print.
+    `print_line` receives what kernels print.
     """
 
     def __init__(self, grid: tuple[int, int, int], arguments: Sequence[Argument], accesses: Accesses) -> None:
@@ -34,7 +34,6 @@ class Machine:
         self.count = 0
         self.active: np.ndarray | None = None
         self.deadline: float | None = None  # on the clock of time.monotonic
-        self.find_argument: Callable[[int], Argument | None] = lambda address: None
         self.print_line: Callable[[str], None] = lambda line: None
         self._ids: list[Affine] = []
         self._first = 0
@@ -214,8 +213,9 @@ class Machine:
         address = np.broadcast_to(address, whole)
         result = np.zeros(whole, dtype)
         for argument, part in self._owners(pointer, address, touched):
+            lanes = np.broadcast_to(part, whole)
             good = self.accesses.lanes(
-                site, Role.ATOMIC, argument, address, np.broadcast_to(part, whole), dtype.itemsize, shape, semantics, name
+                site, Role.ATOMIC, argument, address, lanes, dtype.itemsize, shape, semantics, name
             )
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
@@ -224,8 +224,9 @@ class Machine:
         return result
 
     def atomic_load(
-        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any = None
-    ) -> np.ndarray:
+        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer,
+        mask: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """Read elements that other programs may change at any time."""
 
         def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -328,15 +329,6 @@ class Machine:
             if part.any():
                 found.append((argument, part))
                 left = left & ~part
-        while left.any():
-            whole = np.broadcast_shapes(address.shape, left.shape)
-            argument = self.find_argument(int(np.broadcast_to(address, whole)[np.broadcast_to(left, whole)].min()))
-            if argument is None:
-                break
-            self.arguments.append(argument)
-            part = left & (address >= argument.low) & (address < argument.high)
-            found.append((argument, part))
-            left = left & ~part
         if left.any() or not found:
             found.append((None, left))
         return found

@@ -31,7 +31,7 @@ def advance(size: int, pointer: Pointer, offset: Any) -> Pointer:
         base = within_64_bits(moved_base) if isinstance(moved_base, int) else moved_base
         return Pointer(pointer.argument, Affine(base, strides, address.shape, 64))
     left = address.wide() if isinstance(address, Affine) else address
-    moved = offset.wide() if type(offset) is Affine else offset.astype(np.int64)
+    moved = offset.wide() if isinstance(offset, Affine) else offset.astype(np.int64)
     total = left + moved * size
     if type(moved) is Wrapped or type(left) is Wrapped:
         total = total.view(Wrapped)

@@ -126,7 +126,7 @@ def exponent(value: np.ndarray) -> np.ndarray:
 
 
 def whole_exponent(value: np.ndarray) -> np.ndarray:
-    """The same as an integer; the ends of its range for 0 and for what is infinite, the lowest for what is no number."""
+    """The same as an integer; the ends of its range for 0 (and what is no number) and for what is infinite."""
     found = np.frexp(value)[1] - 1
     found = np.where(np.isinf(value), np.iinfo(np.int32).max, found)
     return np.where((value == 0) | np.isnan(value), np.iinfo(np.int32).min, found).astype(np.int32)
@@ -138,38 +138,60 @@ def away_from_zero(value: np.ndarray) -> np.ndarray:
     return np.where(np.abs(value - whole) >= 0.5, whole + np.copysign(value.dtype.type(1), value), whole)
 
 
+NEAR = 50.0
+"""Up to here the Bessel functions of the first kind come by the downward recurrence."""
+
+
 def bessel_first(order: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The Bessel function of the first kind of whole orders, by Miller's downward recurrence."""
+    """The Bessel function of the first kind of whole orders: downwards near zero and for large orders, else upwards."""
     n, x = np.broadcast_arrays(order.astype(np.int64), value.astype(np.float64))
-    size = np.maximum(np.abs(x), 1e-300)
-    top = int(max(n.max(initial=0), 1.4 * float(np.nan_to_num(size, posinf=0).max(initial=0.0)))) + 40
+    size = np.abs(x)
+    far = (size > NEAR) & (n <= size)
+    result = _downwards(n, np.where(far, NEAR, size))
+    if far.any():
+        result = np.where(far, _upwards(n, size, from_torch("bessel_j0")(size), from_torch("bessel_j1")(size)), result)
+    result = np.where((x < 0) & (n % 2 == 1), -result, result)
+    result = np.where(x == 0, (n == 0).astype(np.float64), result)
+    return np.where((n < 0) | np.isnan(x), np.nan, result).astype(value.dtype)
+
+
+def _downwards(n: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Miller's recurrence, scaled at its end so that J0 + 2 J2 + 2 J4 + ... is 1."""
+    size = np.maximum(size, 1e-300)
+    top = int(max(n.max(initial=0) * 1.2, 1.4 * np.nan_to_num(size).max(initial=0.0))) + 40
     top += top % 2
-    after, here = np.zeros(x.shape), np.full(x.shape, 1e-30)
-    found, total = np.zeros(x.shape), np.zeros(x.shape)
+    after, here = np.zeros(n.shape), np.full(n.shape, 1e-30)
+    found, total = np.zeros(n.shape), np.zeros(n.shape)
     for k in range(top, 0, -1):
         after, here = here, np.minimum(2.0 * k / size, 1e300) * here - after
-        large = np.abs(here) > 1e100
-        scale = np.where(large, 1e-100, 1.0)
+        scale = np.where(np.abs(here) > 1e100, 1e-100, 1.0)
         after, here, found, total = after * scale, here * scale, found * scale, total * scale
         found = np.where(n == k - 1, here, found)
         if k % 2 == 1 and k > 1:
             total = total + 2.0 * here
-    result = found / (total + here)
-    result = np.where((x < 0) & (n % 2 == 1), -result, result)
-    result = np.where(x == 0, (n == 0).astype(np.float64), result)
-    return np.where(n < 0, np.nan, result).astype(value.dtype)
+    return found / (total + here)
+
+
+def _upwards(n: np.ndarray, x: np.ndarray, before: np.ndarray, here: np.ndarray) -> np.ndarray:
+    """The recurrence that all Bessel functions keep, from those of order 0 and 1."""
+    found = np.where(n == 0, before, here)
+    for k in range(1, int(n.max(initial=1))):
+        before, here = here, 2.0 * k / x * here - before
+        found = np.where(n == k + 1, here, found)
+    return found
 
 
 def bessel_second(order: np.ndarray, value: np.ndarray) -> np.ndarray:
     """The Bessel function of the second kind of whole orders, by upward recurrence."""
     n, x = np.broadcast_arrays(order.astype(np.int64), value.astype(np.float64))
-    before, here = from_torch("bessel_y0")(x), from_torch("bessel_y1")(x)
-    found = np.where(n == 0, before, here)
-    for k in range(1, int(n.max(initial=1))):
-        before, here = here, 2.0 * k / x * here - before
-        found = np.where(n == k + 1, here, found)
+    found = _upwards(n, x, from_torch("bessel_y0")(x), from_torch("bessel_y1")(x))
     result = np.where(np.isnan(found) & (x > 0), -np.inf, found)
     return np.where(n < 0, np.nan, result).astype(value.dtype)
+
+
+def of_order(number: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The Bessel function of the first kind of one order."""
+    return lambda value: bessel_first(np.full((1,) * value.ndim, number), value)
 
 
 def through_wide(function: Callable[..., Any]) -> Callable[..., np.ndarray]:

@@ -10,13 +10,13 @@ import importlib
 import pkgutil
 from functools import lru_cache
 
-from npuscope.mlir.dialects import Lowering
+from npuscope.mlir.tiles.calls import TileLowering
 
 
 @lru_cache(maxsize=1)
-def tile_lowerings() -> dict[str, Lowering]:
+def tile_lowerings() -> dict[str, TileLowering]:
     """All lowerings by operation name, from every file of this folder that has some."""
-    table: dict[str, Lowering] = {}
+    table: dict[str, TileLowering] = {}
     for found in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{found.name}")
         table.update(getattr(module, "LOWERINGS", {}))

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from npuscope.mlir.reader import Op
     from npuscope.mlir.tiles.program import TileWriter
 
+TileLowering = Callable[["TileWriter", "Op"], None]
+"""Writes one operation."""
+
 
 def call(writer: TileWriter, op: Op, function: Callable[..., Any], *first: str) -> None:
     """`result = function(first..., operands...)`."""
@@ -19,17 +22,17 @@ def call(writer: TileWriter, op: Op, function: Callable[..., Any], *first: str) 
     writer.emit(f"{results} = {name}({words})" if results else f"{name}({words})")
 
 
-def pure(function: Callable[..., Any]) -> Any:
+def pure(function: Callable[..., Any]) -> TileLowering:
     """An operation that is a function of its operands."""
     return lambda writer, op: call(writer, op, function)
 
 
-def at_site(function: Callable[..., Any]) -> Any:
+def at_site(function: Callable[..., Any]) -> TileLowering:
     """A function whose first argument is the operation's site."""
     return lambda writer, op: call(writer, op, function, str(writer.site()))
 
 
-def operator(symbol: str) -> Any:
+def operator(symbol: str) -> TileLowering:
     """An operation that is a Python operator on arrays."""
 
     def lower(writer: TileWriter, op: Op) -> None:

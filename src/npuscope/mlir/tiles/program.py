@@ -1,13 +1,14 @@
-"""Lowering of a tile kernel: from the op tree to one Python function per `tt.func`, at the user's own file and lines."""
+"""Lowering of a tile kernel: from the op tree to one Python function per `tt.func`, at the user's file and lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 from npuscope.errors import Unsupported
+from npuscope.mlir.dialects import Lowering
 from npuscope.mlir.location import inherit_locations, user_frames
 from npuscope.mlir.program import AddSite, IsLibrary, Writer, compile_text
 from npuscope.mlir.reader import Op, Value, parse_module
@@ -24,7 +25,7 @@ class TileWriter(Writer):
     """Writes a tile function. `yields`: the function is a generator that lets other programs run in its while loops."""
 
     def __init__(self, is_library: IsLibrary, add_site: AddSite, module: Op) -> None:
-        super().__init__(is_library, add_site, tile_lowerings())
+        super().__init__(is_library, add_site, cast("dict[str, Lowering]", tile_lowerings()))
         self.labels = 0
         names = {op.name for op in module.walk()}
         waits = not names.isdisjoint(ATOMICS) or any(_is_volatile(op) for op in module.walk())

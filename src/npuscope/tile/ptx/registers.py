@@ -1,4 +1,4 @@
-"""Registers: 64-bit arrays with one entry for each group of elements, read and written as an instruction's type says."""
+"""Registers: 64-bit arrays with one entry for each group of elements, read and written as the type says."""
 
 from __future__ import annotations
 
@@ -19,8 +19,16 @@ TYPES: dict[str, np.dtype[Any]] = {
     "ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
 }  # fmt: skip
 """Scalar types; those with x2 hold two of them in one register, the first one in the lower half."""
-_NUMBER = re.compile(r"(-?)(?:0[xX]([0-9a-fA-F]+)U?|0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})|(\d+)U?|(\d*\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+))")
-_UNSIGNED = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+_NUMBER = re.compile(
+    r"(-?)(?:0[xX]([0-9a-fA-F]+)U?|0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})|(\d+)U?"
+    r"|(\d*\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+))"
+)
+_UNSIGNED: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
 
 
 class Registers:
@@ -63,8 +71,8 @@ class Registers:
         dtype = TYPES[kind[:-2] if packed else kind]
         if isinstance(number, int) and dtype.kind in "iub":
             size = 2 * dtype.itemsize if packed else dtype.itemsize
-            bits = np.array([number & (1 << 8 * size) - 1], np.uint64).astype(_UNSIGNED[size])
-            value = bits.view(dtype) if dtype.kind != "b" else bits != 0
+            raw = np.array([number & (1 << 8 * size) - 1], np.uint64).astype(_UNSIGNED[size])
+            value = raw.view(dtype) if dtype.kind != "b" else raw != 0
         elif isinstance(number, int) and packed:
             value = np.array([number], np.uint64).astype(_UNSIGNED[2 * dtype.itemsize]).view(dtype)
         else:

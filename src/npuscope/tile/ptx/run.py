@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from npuscope.tile.ptx.parse import Instruction, PtxError
 from npuscope.tile.ptx.registers import TYPES, Registers
 
 CLOCKS = {"%globaltimer", "%clock64", "%clock"}
+COMBINED: dict[str, np.ufunc] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 SPECIAL = ("mov", "cvt", "setp", "selp")
 
 
@@ -41,14 +43,15 @@ def _step(instruction: Instruction, registers: Registers, guard: np.ndarray | No
     target, *sources = (operand for operand in instruction.operands if isinstance(operand, str))
     if len(sources) + 1 != len(instruction.operands):
         raise PtxError(f"has the PTX instruction {instruction.text} with a vector operand, which is not supported")
+    reads = [partial(registers.read, word) for word in sources]
     if name == "cvt":
-        result = convert(instruction, [lambda kind, word=word: registers.read(word, kind) for word in sources])
+        result = convert(instruction, reads)
     elif name == "selp":
         one, other = (registers.read(source, kind) for source in sources[:2])
         holds = registers.read(sources[2], "pred")
         result = np.where(holds[:, None] if one.ndim == 2 else holds, one, other)
     elif name in OPERATIONS:
-        result = OPERATIONS[name](instruction, [lambda kind, word=word: registers.read(word, kind) for word in sources])
+        result = OPERATIONS[name](instruction, reads)
     else:
         raise PtxError(f"has the PTX instruction {instruction.text}, which is not supported")
     registers.write(target, result, guard)
@@ -78,13 +81,9 @@ def _set_predicate(instruction: Instruction, registers: Registers, guard: np.nda
     assert isinstance(target, str) and isinstance(one, str) and isinstance(other, str)
     holds = compare(instruction.suffixes[0], registers.read(one, kind), registers.read(other, kind))
     names = [word.strip() for word in target.split("|")]
-    if holds.ndim == 2:
-        results = [holds[:, 0], holds[:, 1]][: len(names)]
-    else:
-        results = [holds, ~holds][: len(names)]
-    for name, result in zip(names, results, strict=True):
+    results = [holds[:, 0], holds[:, 1]] if holds.ndim == 2 else [holds, ~holds]
+    for name, result in zip(names, results, strict=False):
         for word in more:
             third = registers.read(str(word), "pred")
-            combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[instruction.suffixes[1]]
-            result = combine(result, third)
+            result = COMBINED[instruction.suffixes[1]](result, third)
         registers.write(name, result, guard)
