@@ -1,4 +1,4 @@
-# setup, demo, test, lint, bench, clean. Everything is installed into .venv; nothing outside the tree is touched.
+# setup, demo, test, test-triton-matrix, lint, bench, clean. Everything is installed into .venv (the matrix: .venv-triton-*).
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +16,10 @@ BROWSER = apt-get update -qq && apt-get install -y -qq --no-install-recommends c
 EXPECT_FINDINGS = status=$$?; if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; \
 	exit 1; fi
 
-.PHONY: setup demo test lint bench clean
+# The minor versions of Triton that are supported; each has an environment of its own.
+TRITONS := 3.8 3.9
+
+.PHONY: setup demo test test-triton-matrix $(TRITONS:%=test-triton-%) lint bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -50,6 +53,16 @@ demo: $(DEMO)
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2
 
+test-triton-matrix: $(TRITONS:%=test-triton-%)
+
+$(TRITONS:%=test-triton-%): test-triton-%: $(VENV)-triton-%/.stamp-setup
+	$(<D)/bin/python -m pytest -q tests/frontends/triton
+
+$(VENV)-triton-%/.stamp-setup: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --quiet --no-input --disable-pip-version-check install -e '.[triton,torch,test]' 'triton==$*.*'
+	@touch $@
+
 lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -58,5 +71,5 @@ bench: $(SETUP)
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-triton-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . \( -name __pycache__ -o -name '*.egg-info' \) -type d -prune -exec rm -rf {} +
