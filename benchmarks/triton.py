@@ -86,6 +86,7 @@ def run_once(python: str, tool: Tool, case: str, cache: str) -> Figure:
         **os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XDG_CACHE_HOME": cache,
         "TRITON_CACHE_DIR": f"{cache}/triton", **tool.environment,
     }  # fmt: skip
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a tool that is installed has its bytecode
     if tool.venv is None:
         del environment["TRITON_CACHE_DIR"]
     command = [python, *tool.prefix, str(KERNELS), case]

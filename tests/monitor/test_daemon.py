@@ -263,5 +263,23 @@ def test_after_a_kill_the_socket_is_taken_over_and_at_the_end_it_is_gone(start: 
     assert not (again.folder / "dynolog").exists()
 
 
+def test_sockets_that_processes_left_behind_are_removed(folder: Path, start: Callable[..., Daemon]) -> None:
+    kept = {folder / "dynoconfigclient-file", folder / "dynoconfigclient-alive", folder / "other"}
+    left = folder / "dynoconfigclient-left"
+    (folder / "dynoconfigclient-file").touch()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as alive:
+        alive.bind(str(folder / "dynoconfigclient-alive"))
+        for path in (left, folder / "other"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ended:
+                ended.bind(str(path))
+        for path in (*kept, left):
+            os.utime(path, (time.time() - 100, time.time() - 100))
+        start()
+        deadline = time.monotonic() + 30
+        while left.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not left.exists() and all(path.exists() for path in kept)
+
+
 def test_the_socket_is_open_to_all_users(daemon: Daemon) -> None:
     assert (daemon.folder / "dynolog").stat().st_mode & 0o777 == 0o666

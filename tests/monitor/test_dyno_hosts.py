@@ -16,9 +16,10 @@ from daemon_process import SOURCE
 from small_daemons import KINDS, Crowd, SmallDaemon
 
 from npuscope.cli.dyno import main
-from npuscope.cli.dyno.hosts import endpoint, read_hosts
+from npuscope.cli.dyno.hosts import read_hosts
 from npuscope.monitor import fanout
-from npuscope.monitor.fanout import Endpoint, Limits, Question, ask_all
+from npuscope.monitor.endpoint import Endpoint, read_endpoint
+from npuscope.monitor.fanout import Limits, Question, ask_all
 
 REPLY = json.dumps({"version": "1.2.3", "padding": "x" * 2000})
 WANTED = {"good": 1000, "refusing": 60, "hanging": 60, "dripping": 20, "closing": 40, "nonsense": 40}
@@ -134,7 +135,7 @@ def test_a_name_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_hosts_are_read(word: str, expected: Endpoint) -> None:
-    assert endpoint(word, 1778) == expected
+    assert read_endpoint(word, 1778) == expected
 
 
 def test_each_host_is_asked_once(tmp_path: Path) -> None:

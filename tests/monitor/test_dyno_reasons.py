@@ -15,15 +15,16 @@ from daemon_process import SOURCE, Daemon
 
 from npuscope.monitor.daemon import absence
 from npuscope.monitor.daemon.absence import explained, why_absent
-from npuscope.monitor.daemon.desk import for_plugin
-from npuscope.monitor.daemon.registry import Order, Outcome
+from npuscope.monitor.daemon.order import Order, Outcome
 from npuscope.monitor.protocol import fabric
+from npuscope.monitor.protocol.audience import audience
 from npuscope.monitor.protocol.fabric import Dialect, Types
 
 SLEEP = "import time; time.sleep(120)"
 POLL_ONCE = """
 import os, socket, sys, time
 from npuscope.monitor.protocol import fabric
+from npuscope.monitor.protocol.audience import audience
 endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 endpoint.bind(f"{sys.argv[1]}/launcher")
 endpoint.sendto(fabric.encode_poll(fabric.Types(3), 0, (os.getpid(), os.getppid())), f"{sys.argv[1]}/dynolog")
@@ -99,6 +100,30 @@ def test_the_wrong_job(daemon: Daemon) -> None:
     assert "no process has job id 5; registered: 7" in reason(daemon, "--job-id", "5")
 
 
+def test_who_is_registered_under_another_job_or_for_another_command_is_not_said_to_be_missing(daemon: Daemon) -> None:
+    daemon.exchange(daemon.client(), fabric.encode_poll(Types(3), 7, (os.getpid(), os.getppid())))
+    assert reason(daemon, "--job-id", "5", "--pids", str(os.getpid())) == "dyno: no process has job id 5; registered: 7"
+    words = ("--log-file", f"{daemon.folder}/npu", "--iterations", "1", "--start-step", "-1", "--pids", str(os.getpid()))
+    said = daemon.dyno("nputrace", *words).stderr
+    assert f"process {os.getpid()} is registered by stock PyTorch: `dyno gputrace` traces it" in said
+
+
+def test_a_process_that_has_written_its_trace_takes_the_next_request_at_once(daemon: Daemon) -> None:
+    client, poll = daemon.client(), fabric.encode_poll(Types(3), 0, (os.getpid(), os.getppid()))
+    words = ("gputrace", "--log-file", f"{daemon.folder}/x.json", "--iterations", "3")
+    file = daemon.folder / f"x_{os.getpid()}.json"
+    file.write_text("{}")  # of an earlier request
+    os.utime(file, (time.time() - 1, time.time() - 1))
+    daemon.exchange(client, poll)
+    assert "is traced" in daemon.dyno(*words).stdout
+    daemon.exchange(client, poll)
+    assert "is busy, not traced (an earlier request is about to start)" in daemon.dyno(*words).stdout
+    file.write_text('{"traceEvents": [')
+    assert "is busy" in daemon.dyno(*words).stdout
+    file.write_text('{"traceEvents": []}')
+    assert "is traced" in daemon.dyno(*words).stdout
+
+
 def test_another_request_is_under_way(daemon: Daemon) -> None:
     client, poll = daemon.client(), fabric.encode_poll(Types(3), 0, (os.getpid(), os.getppid()))
     words = ("gputrace", "--log-file", f"{daemon.folder}/x.json")
@@ -131,7 +156,7 @@ def test_processes_that_were_started_for_it_are_named(child, monkeypatch: pytest
     meant, other = child(KINETO_USE_DAEMON="1", KINETO_IPC_SOCKET_DIR="/elsewhere"), child()
     monkeypatch.setattr(absence.os, "listdir", lambda path: ["self", str(meant.pid), str(other.pid)])
     order = Order("", 0, (0,), 3, os.getuid(), Dialect.KINETO)
-    said = explained(Outcome((), "nobody"), order).reason or ""
+    said = explained(Outcome((), "nobody"), order, {}).reason or ""
     assert said.startswith(f"nobody; process {meant.pid} runs with KINETO_USE_DAEMON=1") and str(other.pid) not in said
 
 
@@ -152,4 +177,4 @@ def test_another_users_process_is_not_looked_into(child) -> None:
     ],
 )  # fmt: skip
 def test_for_whom_a_configuration_is(text: str, expected: bool) -> None:
-    assert for_plugin(text) is expected
+    assert (audience(text) is Dialect.MSMONITOR) == expected

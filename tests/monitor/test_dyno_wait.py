@@ -21,8 +21,8 @@ from npuscope.cli.dyno.carry_out import Result
 from npuscope.cli.dyno.errand import Verdict
 from npuscope.cli.dyno.step_wait import Node
 from npuscope.cli.dyno.wait import is_here
-from npuscope.monitor.fanout import Endpoint
-from npuscope.monitor.liveness import running
+from npuscope.monitor.endpoint import Endpoint
+from npuscope.monitor.proc import running
 from npuscope.monitor.trace_file import State, count, look
 
 OPERATOR = {"ph": "X", "cat": "cpu_op", "name": 'aten::add "ph": x', "ts": 1, "dur": 1, "pid": 1, "tid": 1}

@@ -18,7 +18,8 @@ import pytest
 from daemon_process import Daemon, environment, python
 
 from npuscope import __version__
-from npuscope.monitor.daemon import identity, registry
+from npuscope.monitor import proc
+from npuscope.monitor.daemon import connections, identity, registry
 from npuscope.monitor.daemon.addresses import Address
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
@@ -324,10 +325,11 @@ def test_processes_that_vanish_leave_no_trace_and_no_trouble(daemon: Daemon) -> 
 
 
 def test_what_proc_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(identity, "PROC", tmp_path)
-    assert identity.command(os.getpid()) == "" and identity.rank(os.getpid()) is None
-    assert identity.own_number(os.getpid()) is None
-    assert identity.peer_in_table(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
-    assert not identity.gone(os.getpid()) and not identity.gone(0) and identity.gone(2**22 + 1)
+    for module in (proc, identity, connections):
+        monkeypatch.setattr(module, "PROC", tmp_path)
+    assert proc.command(os.getpid()) == "" and proc.environment(os.getpid()) is None and proc.rank(None) is None
+    assert proc.own_number(os.getpid()) is None and proc.user_of(os.getpid()) is None
+    assert connections.peer_in_table(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+    assert not proc.gone(os.getpid()) and not proc.gone(0) and proc.gone(2**22 + 1)
     assert identity.Identities().holds(os.getpid(), os.getpid(), b"")
     assert identity.overflow_user() == 65534

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from daemon_process import Daemon
 
-from npuscope.monitor.daemon.connections import owner
+from npuscope.monitor.daemon.connections import owner, peer_in_table, peer_user
 from npuscope.monitor.daemon.folders import Folders, Refused
-from npuscope.monitor.daemon.identity import Identities, command, own_number, peer_in_table, peer_user
+from npuscope.monitor.daemon.identity import Identities
+from npuscope.monitor.proc import command, own_number
 from npuscope.monitor.protocol import fabric, rpc
 from npuscope.monitor.protocol.fabric import Types
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from npuscope.monitor.daemon.registry import Order, Registry, Sender
+from npuscope.monitor.daemon.order import Order
+from npuscope.monitor.daemon.process import Sender
+from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.protocol.fabric import Context, Dialect, Poll, Types
 
 BOTH = Types.EVENTS | Types.ACTIVITIES
@@ -63,12 +65,15 @@ def test_a_process_that_is_never_seen_busy_is_free_after_the_expected_end() -> N
     assert registry.trigger(ORDER, 12.0).pids("triggered") == [42]
 
 
-def test_what_cannot_be_sent_waits_for_the_next_poll() -> None:
-    registry = registered(42)
-    registry.trigger(ORDER, 1.0)
-    text = registry.poll(Poll(BOTH, 0, (42, 1)), sender(42), 2.0)
-    registry.undelivered(sender(42), 2.0)
-    assert registry.poll(Poll(BOTH, 0, (42, 1)), sender(42), 3.0) == text != ""
+@pytest.mark.parametrize("dialect", Dialect)
+def test_what_cannot_be_sent_waits_for_the_next_poll(dialect: Dialect) -> None:
+    registry, client = Registry("here"), sender(42, dialect=dialect)
+    registry.poll(Poll(BOTH, 0, (42, 1)), client, 0.0)
+    registry.trigger(replace(ORDER, dialect=dialect), 1.0)
+    text = registry.poll(Poll(BOTH, 0, (42, 1)), client, 2.0)
+    registry.undelivered(client)
+    assert registry.poll(Poll(BOTH, 0, (42, 1)), client, 3.0) == text != ""
+    assert registry.poll(Poll(BOTH, 0, (42, 1)), client, 4.0) == ""
 
 
 def test_an_ancestor_names_its_children() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npuscope.cli.certificates import daemon_certificates
+from npuscope.cli.lines import read_lines
 from npuscope.cli.monitor import run
 from npuscope.cli.output import complain
 from npuscope.errors import UserError
@@ -40,6 +41,25 @@ HONOURED = frozenset({
     "allow_interface_prefixes", "enable_env_var_attribution", "metric_log_dir", "certs_dir",
 })  # fmt: skip
 LONGEST_INTERVAL = 86400
+HELP = """Usage: dynolog [--FLAG[=VALUE] ...]
+
+  The daemon of `npuscope monitor daemon`, with the stock daemon's flags: -x or
+  --x, _ or -, --x=VALUE or --x VALUE, --nox. Those that work here:
+
+  --port=N                                   for dyno; 0: a free one  [1778]
+  --noenable_ipc_monitor                     no sockets for jobs
+  --certs_dir=DIRECTORY                      speak TLS only, on all addresses
+  --kernel_monitor_reporting_interval_s=N    how often to measure  [60]
+  --use_JSON                                 measurements go to the log
+  --use_prometheus, --prometheus_address=A, --prometheus_port=N
+  --use_fbrelay, --fbrelay_address=A, --fbrelay_port=N
+  --metric_log_dir=DIRECTORY                 plug-in's reports, for TensorBoard
+  --filter_nic_interfaces, --allow_interface_prefixes=A,B
+  --noenable_env_var_attribution             nothing from the batch system
+  --flagfile=FILE                            more flags, one a line
+
+  All others are accepted and named in a line as having no effect.
+"""
 TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1"}), frozenset({"false", "f", "no", "n", "0"})
 
 
@@ -125,15 +145,15 @@ def _truth(name: str, value: str) -> str:
 def _flag_file(path: str, depth: int) -> Flags:
     if depth > 8:
         raise UserError(f"flag files include each other: {path}")
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the flag file {path}: {getattr(error, 'strerror', None) or error}") from None
+    lines = read_lines(Path(path), "the flag file")
     return read_flags([line.strip() for line in lines if line.strip().startswith("-")], depth + 1)
 
 
 def main() -> None:
     """Entry point."""
+    if not {"-h", "-help", "--help"}.isdisjoint(sys.argv[1:]):
+        print(HELP, end="")
+        return
     try:
         flags = read_flags(sys.argv[1:])
         settings = flags.settings()

@@ -13,6 +13,7 @@ from typing import TextIO
 import click
 
 from npuscope.cli.certificates import daemon_certificates
+from npuscope.cli.lines import read_lines
 from npuscope.errors import UserError
 from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
@@ -25,17 +26,24 @@ from npuscope.monitor.page.settings import PageSettings, read_nodes
 from npuscope.monitor.protocol.rpc import PORT
 
 SWITCH_SECONDS = 0.0005
-SHORTEST_INTERVAL = 0.1
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.1, 86400
+PORTS = click.IntRange(0, 65535)
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group("monitor")
 def command() -> None:
-    """Trace and watch training jobs that already run."""
+    """Trace and watch training jobs that already run.
+
+    The daemon runs on each node; `dyno` asks it.
+    """
 
 
 @command.command("daemon")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
-@click.option("--bind", "hosts", multiple=True, help="Address, repeatable. Default: loopback only; with TLS, all.")
+@click.option("--port", type=PORTS, metavar="PORT", default=PORT, show_default=True, help="For dyno; 0: a free one.")
+@click.option(
+    "--bind", "hosts", multiple=True, metavar="ADDRESS", help="For dyno, repeatable. Default: loopback; with TLS, all."
+)
 @click.option(
     "--trace-dir",
     "folders",
@@ -43,27 +51,34 @@ def command() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder below which traces may be written, repeatable. Default: /tmp and the user's home.",
 )
-@click.option("--ipc", "kinds", multiple=True, type=click.Choice(KINDS), help="IPC sockets, repeatable. Default: all.")
-@click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Append the log here.")
-@click.option("--certs-dir", default=NO_CERTS, help="Folder with server.crt, server.key, ca.crt: TLS only.")
 @click.option(
-    "--http", type=click.IntRange(0, 65535), help=f"Port of the live page; 0 takes a free one. Default: {PAGE_PORT}."
+    "--ipc",
+    "kinds",
+    multiple=True,
+    type=click.Choice(KINDS),
+    help="Sockets for jobs, repeatable: stock PyTorch's, that in the folder KINETO_IPC_SOCKET_DIR, those of the "
+    "vendor's plug-in in this user's home. Default: all.",
 )
+@click.option("--log-file", type=FILE, help="Append the log here. Default: standard error.")
+@click.option(
+    "--certs-dir", default=NO_CERTS, metavar="DIRECTORY", help="With server.crt, server.key, ca.crt: TLS only."
+)
+@click.option("--http", type=PORTS, metavar="PORT", help=f"Of the live page; 0: a free one. Default: {PAGE_PORT}.")
 @click.option("--http-bind", metavar="ADDRESS", default=PAGE_HOST, show_default=True, help="Where the page listens.")
 @click.option("--no-http", is_flag=True, help="No live page.")
 @click.option("--node", "nodes", multiple=True, metavar="HOST[:PORT]", help="Daemon that the page shows, repeatable.")
-@click.option("--nodes", "node_file", type=click.Path(path_type=Path), help="File of such daemons, one a line.")
+@click.option(
+    "--nodes", "node_file", type=click.Path(path_type=Path), metavar="FILE", help="List of such daemons, one a line."
+)
 @click.option(
     "--interval",
-    type=click.FloatRange(0, 86400),
+    type=click.FloatRange(0, LONGEST_INTERVAL),
     default=INTERVAL_SECONDS,
     show_default=True,
     metavar="SECONDS",
     help="How often the host and the registered processes are measured; 0: never.",
 )
-@click.option(
-    "--metrics-log", type=click.Path(dir_okay=False, path_type=Path), help="Append measurements here, as JSON lines."
-)
+@click.option("--metrics-log", type=FILE, help="Append measurements here, as JSON lines.")
 @click.option(
     "--tensorboard",
     type=click.Path(path_type=Path),
@@ -86,10 +101,10 @@ def daemon(
     metrics_log: Path | None,
     tensorboard: Path | None,
 ) -> None:
-    """Run the daemon.
+    """Run the daemon, until SIGTERM or Ctrl-C.
 
-    Processes started with KINETO_USE_DAEMON=1 register by themselves; `dyno gputrace` has them traced. The directory
-    in KINETO_IPC_SOCKET_DIR, where set, is listened on as well.
+    PyTorch processes started with KINETO_USE_DAEMON=1 register by themselves; `dyno gputrace` has them traced. Exit
+    code 2, after one line, when the daemon cannot start.
     """
     roots = tuple(str(require_writable(folder)) for folder in folders)
     certificates = daemon_certificates(certs_dir)
@@ -112,11 +127,7 @@ def page_settings(
         return None
     lines = list(nodes)
     if node_file:
-        try:
-            lines += node_file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise UserError(f"cannot read the list of nodes {node_file}: {reason}") from None
+        lines += read_lines(node_file, "the list of nodes")
     insisted = port is not None or host != PAGE_HOST or bool(lines)
     return PageSettings(PAGE_PORT if port is None else port, host, insisted, read_nodes(lines))
 

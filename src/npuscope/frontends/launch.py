@@ -83,11 +83,12 @@ def array_of(value: Any, name: str) -> Array:
             )
         nbytes = value.numel() * value.element_size()
         word = str(value.dtype).removeprefix("torch.")
-        return Array(borrow(value.data_ptr(), nbytes, True, value), _torch_dtype(word), tuple(value.shape), value)
+        return Array(borrow(value.data_ptr(), nbytes, True, value), array_dtype(word), tuple(value.shape), value)
     raise UserError(f"argument {name} of type {type(value).__name__} is not an array; pass numpy or torch arrays")
 
 
-def _torch_dtype(word: str) -> np.dtype[Any]:
+def array_dtype(word: str) -> np.dtype[Any]:
+    """The numpy type of elements by torch's name for it. Raises TypeError where there is none."""
     if word in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         import ml_dtypes
 

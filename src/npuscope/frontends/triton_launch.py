@@ -13,20 +13,22 @@ import numpy as np
 
 from npuscope.errors import EXIT_TIMEOUT, UserError
 from npuscope.frontends import addresses
-from npuscope.frontends.launch import Part, Session, _torch_dtype, at_user_line, describe
+from npuscope.frontends.launch import Part, Session, array_dtype, at_user_line, describe
 from npuscope.frontends.triton_programs import ProgramCache
-from npuscope.frontends.triton_values import FakeTensor, HostArray
+from npuscope.frontends.triton_values import FakeTensor, HostArray, device_of
 from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of
 from npuscope.mlir.tiles.program import TileProgram
 from npuscope.npu.memory import borrow
-from npuscope.tile.access import Accesses
+from npuscope.tile.access import Accesses, stretches
 from npuscope.tile.affine import Affine
 from npuscope.tile.machine import Machine
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
+from npuscope.tile.rerun import Search
 from npuscope.tile.run import run
 from npuscope.tile.storage import Argument, Storage
-from npuscope.trace.schema import Buffer, Fault, Launch, Programs, SourceFrame, Space
+from npuscope.tile.stuck import Stuck
+from npuscope.trace.schema import Buffer, Fault, Launch, Programs, Role, SourceFrame, Space
 
 MOST_UNSEEN = 1024
 """Programs at either end of a large grid that run when a tensor has no memory, unless the user says which."""
@@ -93,6 +95,10 @@ class Launches:
                 raise at_user_line(fault, program.code.co_filename) from None
             finally:
                 machine.end()
+            explain(recorder.faults, Search(grid, arguments, program.entry, bound, program.yields))
+        except Stuck as stuck:
+            recorder.add_fault(waits(stuck, max(recorder.rows - 1, 0)))
+            raise RuntimeError(f"{program.name} can never finish: {stuck}") from None
         except Overdue as overdue:
             error = _too_long(program.name, session.timeout, overdue, prod(grid))
             self._stopped(error)
@@ -134,10 +140,9 @@ class Launches:
         known = {storage.address for storage in storages.found}
         found = []
         for tensor in addresses.living():
-            if str(tensor.device.type) != "cpu" or tensor.untyped_storage().data_ptr() in known:
-                continue
-            argument = storages.argument("a tensor by its address", tensor, _torch_dtype(str(tensor.dtype)[6:]))
-            found.append(self._registered(argument))
+            if device_of(tensor) == "cpu" and tensor.untyped_storage().data_ptr() not in known:
+                argument = storages.argument("a tensor by its address", tensor, _dtype_of(tensor))
+                found.append(self._registered(argument))
         return found
 
     def _bind(self, storages: Storages, name: str, value: Any, kind: str) -> Any:
@@ -171,9 +176,34 @@ class Launches:
             Buffer(
                 Space.GM, -1, argument.low, argument.high - argument.low, "argument", argument.name,
                 argument.dtype.name, argument.shape, writeable=argument.writeable, undefined=undefined,
+                strides=() if argument.in_rows else argument.strides,
             )
         )  # fmt: skip
         return argument
+
+
+def waits(stuck: Stuck, row: int) -> Fault:
+    """Who waits where, as a fault: lines with the stretches of program numbers that wait there."""
+    by_line: dict[tuple[str, int], list[int]] = {}
+    for number, place in stuck.places:
+        by_line.setdefault(place, []).append(number)
+    places = [[*place, stretches(np.array(sorted(numbers)))] for place, numbers in by_line.items()]
+    numbers = np.array(sorted(number for number, _ in stuck.places))
+    facts = {"places": places, "among": len(stuck.places), "programs": stretches(numbers)}
+    return Fault("deadlock", row, int(numbers[0]), 0, facts)
+
+
+def explain(faults: Sequence[Fault], search: Search) -> None:
+    """Add to the first fault of each line that left its tensor which loaded number led there, if one did."""
+    known: set[int] = set()
+    for fault in faults:
+        facts = fault.facts
+        if fault.code != "tile_outside" or fault.site in known or "overflow" in facts or not isinstance(facts, dict):
+            continue
+        known.add(fault.site)
+        cause = search.origin(fault.core, fault.site, Role(facts["role"]))
+        if cause is not None:
+            facts["cause"] = cause
 
 
 class Storages:
@@ -262,6 +292,14 @@ def _descriptor_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield f"{name}.padding", value.padding == "nan"
     yield f"{name}.round_f32_to_tf32", bool(getattr(value, "round_f32_to_tf32", False))
     yield from (*extents, *strides)
+
+
+def _dtype_of(tensor: Any) -> np.dtype[Any]:
+    """The elements of a torch tensor, as bytes where numpy has no such type."""
+    try:
+        return array_dtype(str(tensor.dtype).removeprefix("torch."))
+    except TypeError:
+        return np.dtype(f"V{tensor.element_size()}")
 
 
 def _described(value: Any) -> str:

@@ -92,7 +92,7 @@ def host_value(value: Any, name: str, known: dict[int, Any]) -> Any:
 
 
 def _tensor(value: Any, name: str, known: dict[int, Any]) -> Any:
-    where = _device_of(value)
+    where = device_of(value)
     if where == "cpu":
         return value
     if where != "meta":
@@ -109,7 +109,7 @@ def _tensor(value: Any, name: str, known: dict[int, Any]) -> Any:
     return FakeTensor(value, *known[key])
 
 
-def _device_of(value: Any) -> str:
+def device_of(value: Any) -> str:
     """ "meta" for whatever has no memory, fake tensors included, whichever device they claim."""
     import torch
 

@@ -15,22 +15,12 @@ from dataclasses import dataclass
 
 from npuscope.monitor.certificates.reasons import why
 from npuscope.monitor.client import NEEDS_CERTIFICATES
+from npuscope.monitor.endpoint import Endpoint
 from npuscope.monitor.protocol import rpc
 
 PARALLEL = 256
 SECONDS = 10.0
 SPARE_DESCRIPTORS = 64
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where a daemon listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)

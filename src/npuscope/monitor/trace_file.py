@@ -43,20 +43,25 @@ class Contents:
     operators: int
 
 
-def look(path: str, began: float, now: float, ending: bytes = b"}") -> Seen:
+def look(path: str, began: float, now: float) -> Seen:
     """A look at the trace that is written to `path` since `began`; writers rename it when it is whole."""
     if (whole := _status(path, began)) and whole.st_size:
-        state = State.WHOLE if _tail(path).endswith(ending) else State.WRITING
+        state = State.WHOLE if _tail(path).endswith(_ending(path)) else State.WRITING
         return Seen(state, whole.st_size, now - whole.st_mtime)
     if not (part := _status(f"{path}.tmp", began)):
         return Seen(State.MISSING)
     return Seen(State.WRITING if part.st_size else State.EMPTY, part.st_size, now - part.st_mtime)
 
 
+def _ending(path: str) -> bytes:
+    """What a whole file ends with: a trace is JSON, a memory snapshot is a pickle."""
+    return b"." if path.endswith(".pickle") else b"}"
+
+
 def _status(path: str, began: float) -> os.stat_result | None:
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # a name that no file can have
         return None
     return found if found.st_mtime >= began - CLOCK_SECONDS else None
 

@@ -114,7 +114,6 @@ def status(result: Result, outcome: Outcome) -> str:
 
 
 NO_TILES = {
-    "sync": "the programs of a tile kernel share no flags",
     "registers": "a tile kernel sets no mask registers",
     "dcci": "a tile kernel has no cached scalar data",
 }

@@ -108,13 +108,13 @@ def _related(finding: Finding) -> list[dict[str, Any]]:
 
 def _side(access: Access) -> dict[str, Any]:
     where = f" on {access.core}" if access.core else ""
-    words = f"{access.pipe} {access.role}s {access.size} bytes at {access.address:#x} in {access.opcode}{where}"
+    words = f"{access.pipe} {access.role}s {access.size} bytes at {access.address:#x} in {access.opcode}{where}".strip()
     return _location(next(iter(access.frames), None), words)
 
 
 def _stack(access: Access) -> dict[str, Any]:
     frames = [{"location": _location(frame, frame.function or "")} for frame in access.frames]
-    return {"message": {"text": f"{access.pipe} {access.role}s in {access.opcode}"}, "frames": frames}
+    return {"message": {"text": f"{access.pipe} {access.role}s in {access.opcode}".strip()}, "frames": frames}
 
 
 def _location(frame: SourceFrame | None, words: str = "", kernel: str = "") -> dict[str, Any]:

@@ -13,6 +13,8 @@ from npuscope.sanitizer.fingerprint import shown_path
 from npuscope.trace.schema import SourceFrame
 
 MAX_CORES = 4
+PROGRAM = "program "
+"""How the name of a program of a tile kernel begins."""
 
 
 def text_bytes(result: Result) -> bytes:
@@ -56,7 +58,8 @@ def _cores(finding: Finding) -> str:
 
 def _access(finding: Finding, access: Access) -> list[str]:
     """One side: its line, what it does, and the calls that led there."""
-    doing = f"{access.pipe:<5} {access.role}s {_touched(finding.owner, access)} in {access.opcode}"
+    pipe = f"{access.pipe:<5} " if access.pipe else ""
+    doing = f"{pipe}{access.role}s {_touched(finding.owner, access)} in {access.opcode}"
     pair = finding.access, finding.other
     if all(pair) and len({side.core for side in pair if side is not None}) > 1:
         doing = f"{access.core}  {doing}"
@@ -68,7 +71,8 @@ def _touched(owner: Owner | None, access: Access) -> str:
     if owner is None:
         return f"{access.size} B at {access.address:#x}"
     name, space = (access.buffer, access.space) if access.space else (owner.name, owner.space)
-    return f"{name or 'tensor'}[{access.first}:{access.last}] ({space} {access.address:#x}, {access.size} B)"
+    place = access.shown or f"{name or 'tensor'}[{access.first}:{access.last}]"
+    return f"{place} ({space} {access.address:#x}, {access.size} B)"
 
 
 def _stack(frames: tuple[SourceFrame, ...]) -> list[str]:
@@ -84,13 +88,20 @@ def _place(frame: SourceFrame) -> str:
     return f"{shown_path(frame.file)}:{frame.line}"
 
 
+def _where(finding: Finding) -> str:
+    """`` on AIV 0, AIV 1 and 6 more``, `` in programs 4, 5, 6, 7 and 44 more``."""
+    cores = finding.cores
+    total = int(finding.facts.get("in_programs", len(cores)))
+    names = [core.removeprefix(PROGRAM) for core in cores[:MAX_CORES]]
+    more = f" and {total - len(names):,} more" if total > len(names) else ""
+    if not cores[0].startswith(PROGRAM):
+        return f" on {', '.join(names)}{more}"
+    return f" in program{'s' * (total > 1)} {', '.join(names)}{more}"
+
+
 def _occurrence(finding: Finding) -> str:
     times = "Once" if finding.count == 1 else f"{finding.count} times"
-    cores = ""
-    if finding.cores:
-        named = ", ".join(finding.cores[:MAX_CORES])
-        more = f" and {len(finding.cores) - MAX_CORES} more" if len(finding.cores) > MAX_CORES else ""
-        cores = f" on {named}{more}"
+    cores = _where(finding) if finding.cores else ""
     if not finding.kernel:
         return f"{times}."
     line = f", {_place(finding.launch_frame)}" if finding.launch_frame is not None else ""

@@ -177,13 +177,14 @@ def _race(page: Page, finding: Finding) -> list[str]:
 
 def hazard(earlier: Access, later: Access) -> str:
     """RAW, WAR or WAW: the later access after the earlier one."""
-    return f"{later.role[0].upper()}A{earlier.role[0].upper()}"
+    letters = ["R" if side.role == "read" else "W" for side in (later, earlier)]
+    return "A".join(letters)
 
 
 def _side(page: Page, finding: Finding, access: Access, where: str) -> list[str]:
     core = access.core or (finding.cores[0] if finding.cores else "")
     return [
-        f"{DETAIL}PIPE_{access.pipe} {access.role.capitalize()} at {where} in {one_block(page, finding, core)} "
+        f"{DETAIL}{f'PIPE_{access.pipe} ' if access.pipe else ''}{access.role.capitalize()} at {where} in {one_block(page, finding, core)} "
         f"{DEVICE} at pc current {access.site:#x} (serialNo:{max(access.serial, 0)})",
         *frame_lines(page, access.frames),
     ]

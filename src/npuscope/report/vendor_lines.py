@@ -14,6 +14,7 @@ from npuscope.trace.schema import SourceFrame
 HEAD = "====== "
 DETAIL = "======    "
 DEEP = "======      "
+PROGRAM = "program "
 DEVICE = "on device 0"
 """There is one simulated device."""
 
@@ -66,6 +67,8 @@ def core_number(core: str) -> int:
 
 def blocks(cores: Sequence[str], splits: bool) -> str:
     """``aiv(0-3),aic(0)``, or ``aicore(0-3)`` where a block is one core."""
+    if any(core.startswith(PROGRAM) for core in cores):  # the vendor has no such thing
+        return f"program({'; '.join(core.removeprefix(PROGRAM) for core in cores)})"
     kinds = ("aiv", "aic")
     if not splits:
         return f"aicore({ranges(core_number(core) for core in cores)})"
@@ -81,6 +84,8 @@ def block_line(page: Page, finding: Finding) -> str:
 
 def one_block(page: Page, finding: Finding, core: str) -> str:
     """``block 0 (aiv)``."""
+    if core.startswith(PROGRAM):
+        return f"block {core.removeprefix(PROGRAM)} (program)"
     kind = core.split(" ")[0].lower() if page.splits(finding) else "aicore"
     return f"block {core_number(core)} ({kind or 'aiv'})"
 

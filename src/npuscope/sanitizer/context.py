@@ -18,7 +18,8 @@ class Settings:
     access) or "off". `trace_masks` lists vector instructions that run under a non-default mask. `leaks` and `unused`
     ask for device memory that is never freed and never touched. `block` limits the checks of one core's instructions
     to that block. `every_tool` lets each check say all that it sees; without it the memory check leaves unordered
-    writes of several cores to the race check where that runs too.
+    writes of several cores to the race check where that runs too. `launch_log` asks for results of tile kernels that a
+    later launch writes over unread.
     """
 
     dcci: str = "exact"
@@ -27,6 +28,7 @@ class Settings:
     unused: bool = False
     block: int | None = None
     every_tool: bool = False
+    launch_log: bool = False
 
 
 class Context:

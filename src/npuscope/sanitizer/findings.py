@@ -56,6 +56,7 @@ class Access:
     site: int = 0  # its number in the trace's site table, which the vendor's reports call pc
     buffer: str = ""  # name of the buffer that `first` and `last` count in
     space: str = ""  # the memory that it lies in
+    shown: str = ""  # the elements as a person reads them, where `first` and `last` are not the way
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,9 @@ def is_quiet_advisory(finding: Finding) -> bool:
 
 
 def of_other_block(block: int) -> Callable[[Finding], bool]:
-    """Findings that have nothing to do with one block's cores."""
+    """Findings that have nothing to do with one block's cores; those of tile kernels have no blocks."""
     return lambda finding: bool(finding.cores) and not any(
-        core.rpartition(" ")[2] == str(block) for core in finding.cores
+        core.rpartition(" ")[2] == str(block) or core.startswith("program ") for core in finding.cores
     )
 
 

@@ -83,7 +83,7 @@ class Suite:
             raise UserError(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
         self._context = Context(settings or Settings(), chosen)
         self.checks: Sequence[Check] = [CHECKS[name](self._context) for name in CHECKS if name in chosen]
-        self._program_checks = {name: PROGRAM_CHECKS[name]() for name in chosen if name in PROGRAM_CHECKS}
+        self._program_checks = {name: PROGRAM_CHECKS[name](self._context) for name in chosen if name in PROGRAM_CHECKS}
         self._host_checks = [check for check in self.checks if isinstance(check, HostCheck)]
         self.launches = 0
         self.instructions = 0

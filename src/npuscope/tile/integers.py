@@ -10,7 +10,7 @@ import numpy as np
 from npuscope.tile import affine
 from npuscope.tile.affine import SIGNED, Affine, dense, fits
 from npuscope.tile.box import Box, below, both, programs
-from npuscope.tile.overflow import plain, wrap
+from npuscope.tile.overflow import may_pass, plain, wrap, wrap_arrays
 
 Value = Any
 """Affine, Box or an array."""
@@ -46,7 +46,9 @@ def add(site: int, one: Value, other: Value) -> Value:
         total = affine.add(one, other)
         return total if fits(total) else wrap("+", site, one, other, total)
     left, right = dense(one), dense(other)
-    return left ^ right if left.dtype == np.bool_ else left + right
+    if left.dtype == np.bool_:
+        return left ^ right
+    return _watched("+", site, plain(left) + plain(right), left, right)
 
 
 def subtract(site: int, one: Value, other: Value) -> Value:
@@ -55,7 +57,9 @@ def subtract(site: int, one: Value, other: Value) -> Value:
         total = affine.subtract(one, other)
         return total if fits(total) else wrap("-", site, one, other, total)
     left, right = dense(one), dense(other)
-    return left ^ right if left.dtype == np.bool_ else left - right
+    if left.dtype == np.bool_:
+        return left ^ right
+    return _watched("-", site, plain(left) - plain(right), left, right)
 
 
 def multiply(site: int, one: Value, other: Value) -> Value:
@@ -64,24 +68,14 @@ def multiply(site: int, one: Value, other: Value) -> Value:
         total = affine.multiply(one, other)
         if total is not None:
             return total if fits(total) else wrap("*", site, one, other, total)
-        exact = one.wide() * other.wide()
-        limit = 1 << (one.bits - 1)
-        if one.bits < 64 and (exact.min() < -limit or exact.max() >= limit):
-            return _wrap_product(site, one, other, exact)
-        return exact.astype(SIGNED[one.bits], copy=False)
     left, right = dense(one), dense(other)
-    return left & right if left.dtype == np.bool_ else left * right
+    if left.dtype == np.bool_:
+        return left & right
+    return _watched("*", site, plain(left) * plain(right), left, right)
 
 
-def _wrap_product(site: int, one: Affine, other: Affine, exact: np.ndarray) -> np.ndarray:
-    from npuscope.tile.overflow import Overflow, Wrapped
-
-    limit = 1 << (one.bits - 1)
-    where = np.unravel_index(int(np.argmax((exact < -limit) | (exact >= limit))), exact.shape)
-    cases = [int(np.broadcast_to(operand.wide(), exact.shape)[where]) for operand in (one, other)]
-    result: Wrapped = exact.astype(SIGNED[one.bits]).view(Wrapped)
-    result.note = Overflow("*", site, cases[0], cases[1], one.bits)
-    return result
+def _watched(operation: str, site: int, result: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return wrap_arrays(operation, site, result, one, other) if may_pass(operation, one, other) else result
 
 
 class DividedByZero(ArithmeticError):

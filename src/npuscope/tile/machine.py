@@ -14,10 +14,12 @@ from npuscope.tile.atomics import OPERATIONS, exchange_if_equal, update
 from npuscope.tile.box import Box, both, everywhere, programs
 from npuscope.tile.hints import HINTS, broken
 from npuscope.tile.overdue import Overdue
+from npuscope.tile.overflow import plain
 from npuscope.tile.pointer import Pointer
-from npuscope.tile.region import blocks, inside, region_of, runs
+from npuscope.tile.region import Region, blocks, inside, region_of, runs
+from npuscope.tile.same import Blocks, Same, apart, bits, equal, equal_lanes
 from npuscope.tile.storage import Argument
-from npuscope.trace.schema import SAME_VALUE, VOLATILE, Role
+from npuscope.trace.schema import VOLATILE, Role
 
 
 class Machine:
@@ -33,11 +35,13 @@ class Machine:
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
+        self.changed = False  # whether memory holds anything new since this was last set back
         self.deadline: float | None = None  # on the clock of time.monotonic
         self.print_line: Callable[[str], None] = lambda line: None
         self._ids: list[Affine] = []
         self._first = 0
         self._said: list[tuple[int, str]] = []
+        self._stored = Same()
 
     def look_at_clock(self) -> None:
         """Raise Overdue when the launch has had its time."""
@@ -93,7 +97,7 @@ class Machine:
             region = region_of(address, box, dtype.itemsize, self._width(address, box))
             pieces = runs(region) if inside(region, argument) and _aligned(region, dtype) else None
             if pieces is not None:
-                self.accesses.region(site, Role.READ, argument, region, dtype.itemsize, shape, semantics)
+                self.accesses.region(site, Role.READ, argument, region, dtype.itemsize, shape, address, semantics)
                 result = self._empty(region, dtype, shape, box, other)
                 for place, memory in blocks(region, pieces, argument, dtype):
                     result[place] = memory
@@ -112,22 +116,22 @@ class Machine:
             region = region_of(address, box, dtype.itemsize, self.count)
             pieces = runs(region) if inside(region, argument) and _aligned(region, dtype) else None
             if pieces is not None and argument.writeable:
-                same = self._same(array, region.first)
-                self.accesses.region(site, Role.WRITE, argument, region, dtype.itemsize, shape, same)
-                whole = np.broadcast_to(array, (self.count, *shape))
-                if argument.storage.data is None:
-                    return
-                for place, memory in blocks(region, pieces, argument, dtype):
-                    memory[...] = whole[place]
+                self.accesses.region(site, Role.WRITE, argument, region, dtype.itemsize, shape, address)
+                if argument.storage.data is not None and region.alive.any():
+                    pieces_ = list(blocks(region, pieces, argument, dtype))
+                    self._put(argument, region, pieces_, np.broadcast_to(array, (self.count, *shape)))
                 return
         self._scatter(site, dtype, shape, pointer, array, mask)
 
-    def _same(self, array: np.ndarray, address: np.ndarray) -> int:
-        """Whether all programs write the same to the same place, as a bit for the trace."""
-        if self.count == 1 or (address.shape[0] > 1 and (address[1:] != address[:1]).any()):
-            return 0
-        alike = array.shape[0] == 1 or bool((array[1:] == array[:1]).all())
-        return SAME_VALUE if alike else 0
+    def _put(self, argument: Argument, region: Region, pieces: Blocks, whole: np.ndarray) -> None:
+        """Store blocks, and mark those that change nothing or that agree with others."""
+        low, high = (int(region.low[region.alive].min()), int(region.high[region.alive].max()))
+        self.changed = True
+        rewrites = equal(pieces, whole) if self._stored.meets(id(argument.storage), low, high) else None
+        for place, memory in pieces:
+            memory[...] = whole[place]
+        agrees = None if apart(region) else equal(pieces, whole)
+        self.accesses.mark(bits(rewrites, agrees, self.count))
 
     def hint(self, site: int, name: str, values: tuple[int, ...], value: Any, step: int = 1) -> None:
         """Take note when a promise about numbers (tl.multiple_of, tl.max_contiguous, tl.max_constancy) is not kept;
@@ -216,12 +220,15 @@ class Machine:
         for argument, part in self._owners(pointer, address, touched):
             lanes = np.broadcast_to(part, whole)
             good = self.accesses.lanes(
-                site, Role.ATOMIC, argument, address, lanes, dtype.itemsize, shape, semantics, name
+                site, Role.ATOMIC, argument, (pointer.address, address), lanes, dtype.itemsize, shape, semantics, name
             )
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
             index = (address[good] - argument.storage.address) // dtype.itemsize
-            result[good] = change(argument.storage.typed(dtype), index, good)
+            memory = argument.storage.typed(dtype)
+            before = memory[index] if self.count == 1 else None
+            result[good] = change(memory, index, good)
+            self.changed = self.changed or before is None or before.tobytes() != memory[index].tobytes()
         return result
 
     def atomic_load(
@@ -254,8 +261,7 @@ class Machine:
             failed = failed & self.active.reshape((-1,) + (1,) * len(shape))
         if failed.any():
             row = np.broadcast_to(failed, (failed.shape[0], *shape))
-            lane = [int(index[0]) for index in np.nonzero(row)[1:]]
-            self.accesses.note("tile_assert", site, row, {"message": message, "tile": list(shape), "lane": lane})
+            self.accesses.note("tile_assert", site, row, {"message": message}, shape)
 
     def barrier(self, site: int) -> None:
         """The lanes of every program wait for each other."""
@@ -268,7 +274,7 @@ class Machine:
             if self.active is not None:
                 lanes = lanes & self.active.reshape((-1,) + (1,) * (lanes.ndim - 1))
             if lanes.any():
-                self.accesses.note("tile_division", site, lanes, {})
+                self.accesses.note("tile_division", site, lanes, {}, lanes.shape[1:])
 
         return report
 
@@ -289,7 +295,8 @@ class Machine:
         address, touched = self.lanes(pointer, mask)
         result: np.ndarray | None = None
         for argument, part in self._owners(pointer, address, touched):
-            good = self.accesses.lanes(site, Role.READ, argument, address, part, dtype.itemsize, shape, semantics)
+            place = pointer.address, address
+            good = self.accesses.lanes(site, Role.READ, argument, place, part, dtype.itemsize, shape, semantics)
             if argument is None or argument.storage.data is None:
                 values = np.zeros((1,) * address.ndim, dtype)
             else:
@@ -307,15 +314,28 @@ class Machine:
     ) -> None:
         address, touched = self.lanes(pointer, mask)
         for argument, part in self._owners(pointer, address, touched):
-            same = self._same(array, address)
-            good = self.accesses.lanes(site, Role.WRITE, argument, address, part, dtype.itemsize, shape, same)
+            place = pointer.address, address
+            good = self.accesses.lanes(site, Role.WRITE, argument, place, part, dtype.itemsize, shape)
             if argument is not None and not argument.writeable and good.any():
-                self.accesses.note("tile_read_only", site, good, {"argument": argument.name})
+                self.accesses.note("tile_read_only", site, good, {"argument": argument.name}, shape)
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
             whole = np.broadcast_shapes(address.shape, good.shape, array.shape, (self.count, *shape))
             chosen = np.broadcast_to(good, whole)
-            write(argument, np.broadcast_to(address, whole)[chosen], np.broadcast_to(array, whole)[chosen], dtype)
+            if chosen.any():
+                self._put_lanes(argument, np.broadcast_to(address, whole), np.broadcast_to(array, whole), chosen, dtype)
+
+    def _put_lanes(
+        self, argument: Argument, address: np.ndarray, array: np.ndarray, chosen: np.ndarray, dtype: np.dtype[Any]
+    ) -> None:
+        """Store single lanes, and mark the programs that change nothing or that agree with others."""
+        self.changed = True
+        where, values = plain(address)[chosen], array[chosen]
+        met = self._stored.meets(id(argument.storage), int(where.min()), int(where.max()) + dtype.itemsize)
+        rewrites = equal_lanes(read(argument, where, dtype), values, chosen) if met else None
+        write(argument, where, values, dtype)
+        agrees = equal_lanes(read(argument, where, dtype), values, chosen) if self.count > 1 else None
+        self.accesses.mark(bits(rewrites, agrees, self.count))
 
     def _owners(
         self, pointer: Pointer, address: np.ndarray, touched: np.ndarray

@@ -8,7 +8,6 @@ import numpy as np
 
 from npuscope.tile import affine
 from npuscope.tile.affine import Affine, dense, within_64_bits
-from npuscope.tile.overflow import Wrapped
 from npuscope.tile.storage import Argument
 
 
@@ -32,11 +31,7 @@ def advance(size: int, pointer: Pointer, offset: Any) -> Pointer:
         return Pointer(pointer.argument, Affine(base, strides, address.shape, 64))
     left = address.wide() if isinstance(address, Affine) else address
     moved = offset.wide() if isinstance(offset, Affine) else offset.astype(np.int64)
-    total = left + moved * size
-    if type(moved) is Wrapped or type(left) is Wrapped:
-        total = total.view(Wrapped)
-        total.note = getattr(moved, "note", None) or getattr(left, "note", None)
-    return Pointer(pointer.argument, total)
+    return Pointer(pointer.argument, left + moved * size)
 
 
 def splat(shape: tuple[int, ...], value: Any) -> Any:

@@ -18,6 +18,11 @@ class Poll:
         self._end = None if limit is None else time.monotonic_ns() + int(dense(limit).max())
         self.matched: np.ndarray = np.zeros((1,) * self._expected.ndim, np.bool_)
 
+    @property
+    def timed(self) -> bool:
+        """Whether time alone ends the wait."""
+        return self._end is not None
+
     def over(self, found: np.ndarray) -> bool:
         """Take note of what memory holds now; whether the wait is over."""
         self.matched = self.matched | (found == self._expected)

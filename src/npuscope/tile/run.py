@@ -11,6 +11,7 @@ import numpy as np
 
 from npuscope.tile.machine import Machine
 from npuscope.tile.overdue import Overdue
+from npuscope.tile.stuck import Stuck, Watch, place_of
 
 BATCH_ELEMENTS = 1 << 18
 """Elements of the largest tile that a batch of programs may hold together: what still fits the second-level cache."""
@@ -25,7 +26,7 @@ def run(
 ) -> None:  # fmt: skip
     """Run the programs of the machine's grid: all, or those of `parts`.
 
-    Raises Overdue when that takes longer than the machine's clock allows.
+    Raises Overdue when that takes longer than the machine's clock allows, and Stuck when it can never end.
     """
     chosen = parts or [range(prod(machine.grid))]
     with np.errstate(all="ignore"):
@@ -55,7 +56,10 @@ def _together(machine: Machine, first: int, overdue: Overdue) -> Iterator[tuple[
 def _by_turns(machine: Machine, entry: Callable[..., Any], arguments: Sequence[Any], programs: Iterator[int]) -> None:
     """Each program runs until its loop has to wait for others; then the next has its turn."""
     running = [(number, entry(machine, *arguments)) for number in islice(programs, WINDOW)]
+    watch = Watch()
     while running:
+        count = len(running)
+        machine.changed = False
         for number, steps in list(running):
             machine.begin(number, 1)
             try:
@@ -67,6 +71,12 @@ def _by_turns(machine: Machine, entry: Callable[..., Any], arguments: Sequence[A
                 places = ((other, _place(steps_) or overdue.place()) for other, steps_ in running)
                 overdue.stand(places)
                 raise
+        ended = len(running) != count or machine.changed
+        if running and watch.stuck(ended, [steps for _, steps in running]):
+            more = [(number, entry(machine, *arguments)) for number in islice(programs, WINDOW)]
+            if not more:  # else the one that all wait for may be among them
+                raise Stuck([(number, place_of(steps)) for number, steps in running])
+            running += more
 
 
 def _place(steps: Any) -> str:

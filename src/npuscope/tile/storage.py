@@ -68,6 +68,16 @@ class Argument:
             distinct *= count if stride else 1
         self.gaps = not empty and (self.high - self.low) != distinct * size
 
+    @property
+    def in_rows(self) -> bool:
+        """Whether the elements follow each other row by row, without gaps."""
+        expected = 1
+        for count, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if count != 1 and stride != expected:
+                return False
+            expected *= count
+        return True
+
     def holds(self, addresses: np.ndarray, size: int) -> np.ndarray:
         """Whether accesses of `size` bytes lie in the view and not in the gaps between its rows."""
         inside: np.ndarray = (addresses >= self.low) & (addresses <= self.high - size)

@@ -12,7 +12,7 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,6 +35,7 @@ from npuscope.trace.schema import (
     HostEvent,
     HostKind,
     Launch,
+    Programs,
     Site,
     SourceFrame,
     Space,
@@ -217,17 +218,18 @@ def _read_lists(data: bytes) -> list[Explicit]:
 
 
 def _launch_json(launch: Launch) -> dict[str, Any]:
-    plain = asdict(launch)
-    plain["cores"] = [(int(core.type), core.block, core.sub_block) for core in launch.cores]
+    plain = asdict(replace(launch, cores=()))
+    plain["cores"] = [] if launch.of_programs else [(int(core.type), core.block, core.sub_block) for core in launch.cores]
+    plain["programs"] = list(launch.cores.grid) if isinstance(launch.cores, Programs) else None
     plain["capacity"] = {space.name: size for space, size in launch.capacity.items()}
     return plain
 
 
 def _launch(plain: dict[str, Any]) -> Launch:
-    frame = plain["frame"]
+    frame, programs = plain["frame"], plain.get("programs")
+    cores = tuple(CoreInfo(CoreType(kind), block, half) for kind, block, half in plain["cores"])
     return Launch(
-        plain["index"], plain["kernel"], plain["chip"],
-        tuple(CoreInfo(CoreType(kind), block, half) for kind, block, half in plain["cores"]),
+        plain["index"], plain["kernel"], plain["chip"], cores if programs is None else Programs(tuple(programs)),
         tuple(plain["grid"]), plain["arguments"], plain["options"], SourceFrame(**frame) if frame else None,
         plain["arch"], {Space[name]: size for name, size in plain["capacity"].items()},
     )
@@ -235,13 +237,14 @@ def _launch(plain: dict[str, Any]) -> Launch:
 
 def _buffer_json(buffer: Buffer) -> list[Any]:
     return [int(buffer.space), buffer.core, buffer.base, buffer.size, buffer.kind, buffer.name, buffer.dtype,
-            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable, buffer.undefined, buffer.block]
+            list(buffer.shape), buffer.site, buffer.generation, buffer.writeable, buffer.undefined, buffer.block,
+            list(buffer.strides)]
 
 
 def _buffer(plain: list[Any]) -> Buffer:
-    space, core, base, size, kind, name, dtype, shape, site, generation, writeable, undefined, block = plain
+    space, core, base, size, kind, name, dtype, shape, site, generation, writeable, undefined, block, *views = plain
     return Buffer(Space(space), core, base, size, kind, name, dtype, tuple(shape), site, generation, writeable,
-                  tuple((start, end) for start, end in undefined), block)
+                  tuple((start, end) for start, end in undefined), block, *map(tuple, views))
 
 
 def _fault_json(fault: Fault) -> dict[str, Any]:

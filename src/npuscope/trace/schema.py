@@ -142,12 +142,14 @@ class Buffer:
     writeable: bool = True
     undefined: tuple[tuple[int, int], ...] = ()
     block: int = NO_BLOCK  # serial of the HostEvent that allocated the memory an argument lies in
+    strides: tuple[int, ...] = ()  # of a view, in elements; () where the elements follow each other row by row
 
 
-VOLATILE, SAME_VALUE = 16, 32
+VOLATILE, AGREES, REWRITES = 16, 32, 64
 """Bits of the operand ``d`` of a memory operation of a tile program, beside the number of its memory semantics (1
-relaxed, 2 acquire, 3 release, 4 both): a volatile load, and a store to one place of one value by all programs of a
-batch. The operand ``a`` tells the shape of the tile: equal numbers are equal shapes."""
+relaxed, 2 acquire, 3 release, 4 both): a volatile load; a store of a value that no other program which stored there at
+the same time differs from; a store of what was there before. The operand ``a`` tells the shape of the tile, ``b`` and
+``c`` which lane touches what: where all three are equal, each lane of two operations touches the same place."""
 
 AFTER_LAUNCH = "kernel launch"
 """Name of the site of a free that the DSL itself does when a launch has ended."""

@@ -19,8 +19,9 @@ from daemon_process import Daemon, environment, python
 
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
+from npuscope.monitor.daemon.process import Sender
 from npuscope.monitor.daemon.reader import Reader
-from npuscope.monitor.daemon.registry import Registry, Sender
+from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.metrics.record import Record
 from npuscope.monitor.protocol import fabric, rpc
 from npuscope.monitor.protocol.fabric import Data, Dialect, Types

@@ -8,8 +8,9 @@ import pytest
 
 from npuscope.monitor.daemon.inbox import Inbox, Letter
 from npuscope.monitor.metrics.intake import Intake
-from npuscope.monitor.metrics.plugin import KINDS, BadData, parse
+from npuscope.monitor.metrics.plugin import BadData, parse
 from npuscope.monitor.metrics.record import Record
+from npuscope.monitor.protocol.npu_monitor import KINDS
 
 GOOD = {"deviceId": 3, "duration": 2500, "kind": "Kernel", "timestamp": 1_700_000_000_123_456_789}
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from npuscope.monitor.daemon.registry import Registry, Sender
+from npuscope.monitor.daemon.process import Sender
+from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.metrics.attribution import belongings
 from npuscope.monitor.metrics.own import Own
 from npuscope.monitor.metrics.process import Processes, Subject, Usage, process_values, subjects

@@ -15,8 +15,8 @@ pytest.importorskip("tensorboard")
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from npuscope.errors import UserError
-from npuscope.monitor.metrics.plugin import KINDS
 from npuscope.monitor.metrics.record import Record
+from npuscope.monitor.protocol.npu_monitor import KINDS
 from npuscope.monitor.sinks.tensorboard import TensorBoard
 
 

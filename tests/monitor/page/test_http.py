@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from npuscope.errors import UserError
+from npuscope.monitor.endpoint import Endpoint
 from npuscope.monitor.page.http import Refusal, Response, encode, parse, require_known
-from npuscope.monitor.page.settings import Node, read_node, read_nodes
+from npuscope.monitor.page.settings import read_nodes
 
 
 def request(*lines: str) -> bytes:
@@ -75,23 +76,23 @@ def test_a_response_as_it_goes_over_the_wire() -> None:
 @pytest.mark.parametrize(
     ("text", "node"),
     [
-        ("node7", Node("node7", 1778)),
-        ("node7:1900", Node("node7", 1900)),
-        ("10.0.0.1:1", Node("10.0.0.1", 1)),
-        ("fe80::1", Node("fe80::1", 1778)),
-        ("[fe80::1]:1900", Node("fe80::1", 1900)),
+        ("node7", Endpoint("node7", 1778)),
+        ("node7:1900", Endpoint("node7", 1900)),
+        ("10.0.0.1:1", Endpoint("10.0.0.1", 1)),
+        ("fe80::1", Endpoint("fe80::1", 1778)),
+        ("[fe80::1]:1900", Endpoint("fe80::1", 1900)),
     ],
 )
-def test_nodes_are_read(text: str, node: Node) -> None:
-    assert read_node(text) == node
+def test_nodes_are_read(text: str, node: Endpoint) -> None:
+    assert read_nodes([text]) == (node,)
 
 
-@pytest.mark.parametrize("text", ["", ":1", "a b", "node7:", "node7:0", "node7:99999", "node7:x", "[::1]:x"])
+@pytest.mark.parametrize("text", [":1", "a b", "node7:", "node7:0", "node7:99999", "node7:x", "[::1]:x"])
 def test_nodes_that_cannot_be(text: str) -> None:
     with pytest.raises(UserError):
-        read_node(text)
+        read_nodes([text])
 
 
 def test_a_list_of_nodes() -> None:
-    assert read_nodes(["# all", "a", "", "b:9 # spare", "a"]) == (Node("a"), Node("b", 9))
-    assert [str(node) for node in (Node("a"), Node("a", 9), Node("::1", 9))] == ["a", "a:9", "[::1]:9"]
+    assert read_nodes(["# all", "a", "", "b:9 # spare", "a"]) == (Endpoint("a"), Endpoint("b", 9))
+    assert [node.short for node in (Endpoint("a"), Endpoint("a", 9), Endpoint("::1", 9))] == ["a", "a:9", "[::1]:9"]

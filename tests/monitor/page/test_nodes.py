@@ -9,8 +9,8 @@ import time
 from page_running import running, state, wait_until
 
 from npuscope import __version__
+from npuscope.monitor.endpoint import Endpoint
 from npuscope.monitor.page.nodes import STALE_SECONDS, Seen, Watch, describe, host_values
-from npuscope.monitor.page.settings import Node
 from npuscope.monitor.protocol import fabric
 from npuscope.monitor.protocol.fabric import Types
 
@@ -45,7 +45,7 @@ def test_nodes_are_asked_side_by_side_and_each_by_one_only() -> None:
             time.sleep(3)
         return {"none": "[]", "odd": '{"processes":5}'}.get(host, '{"status":1,"processes":[]}')
 
-    watch = Watch([Node("hangs"), Node("well"), Node("none"), Node("odd")], asks, period=0.1)
+    watch = Watch([Endpoint("hangs"), Endpoint("well"), Endpoint("none"), Endpoint("odd")], asks, period=0.1)
     watch.start()
     try:
         wait_until(lambda: calls.count("well") > 12, 20)
@@ -58,7 +58,7 @@ def test_nodes_are_asked_side_by_side_and_each_by_one_only() -> None:
 
 
 def test_an_old_answer_is_none() -> None:
-    seen = Seen(Node("a"), reachable=True, changed=10.0, answered=100.0)
+    seen = Seen(Endpoint("a"), reachable=True, changed=10.0, answered=100.0)
     assert describe(seen, 100.0 + STALE_SECONDS)["reachable"] is True
     assert (describe(seen, 101.0 + STALE_SECONDS)["reachable"], describe(seen, 200.0)["since"]) == (False, 100.0)
 

@@ -12,7 +12,9 @@ import pytest
 
 from npuscope.monitor.daemon.details import patience
 from npuscope.monitor.daemon.ledger import Asked, Ledger, measure, told
-from npuscope.monitor.daemon.registry import Order, Process, Registry, Sender
+from npuscope.monitor.daemon.order import Order
+from npuscope.monitor.daemon.process import Process, Sender
+from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.status import Account
 from npuscope.monitor.page.history import MOST_POINTS, MOST_SERIES, Wanted, history, read_wanted
 from npuscope.monitor.page.http import Request

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from npuscope.cli.dyno.matched import Matched
-from npuscope.monitor.fanout import Endpoint
-from npuscope.monitor.liveness import command_of, running
+from npuscope.monitor.endpoint import Endpoint
+from npuscope.monitor.proc import command, running
 from npuscope.monitor.trace_file import Contents, Seen, State, count, look
 
 SETTLE_SECONDS = 3.0
@@ -45,15 +45,10 @@ class Awaited:
     contents: Contents | None = None
 
     def __post_init__(self) -> None:
-        pid = self._pid
-        # A container's numbers mean nothing out here; only a process that looks as the daemon says is watched.
-        if self.local and running(pid):
-            known = command_of(pid)
-            self.visible_process = known is not None and known.startswith(self.process.command)
-
-    @property
-    def _pid(self) -> int:
-        return self.process.seen_pid or self.process.pid
+        # The number may by now be another process's; only one that looks as the daemon says is watched.
+        pid = self.process.host_pid
+        if self.local and pid is not None and running(pid):
+            self.visible_process = command(pid).startswith(self.process.command)
 
     @property
     def over(self) -> bool:
@@ -70,8 +65,9 @@ class Awaited:
 
     def watch(self, now: float) -> None:
         """Look at the file, and draw what conclusions can be drawn."""
-        alive = not self.visible_process or running(self._pid)
-        seen = look(self.path, self.began, now, b"." if self.snapshot else b"}")
+        pid = self.process.host_pid
+        alive = not self.visible_process or pid is None or running(pid)
+        seen = look(self.path, self.began, now)
         if seen.state is State.WHOLE:
             self._written()
         elif not alive:

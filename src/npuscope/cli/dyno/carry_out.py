@@ -13,7 +13,8 @@ from npuscope.cli.dyno.server import Call
 from npuscope.cli.dyno.voice import Voice
 from npuscope.errors import UserError
 from npuscope.monitor.client import NoReply
-from npuscope.monitor.fanout import Answer, Endpoint, Question, ask_all
+from npuscope.monitor.endpoint import Endpoint
+from npuscope.monitor.fanout import Answer, Question, ask_all
 
 
 @dataclass

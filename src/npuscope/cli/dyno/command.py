@@ -40,6 +40,8 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 def cli(context: click.Context, hostname: str, port: int, certs_dir: str) -> None:
     """Ask monitor daemons what runs, and have running processes traced.
 
+    The options below go before the command.
+
     Exit codes: 0 done; 1 refused, or nothing traced although that was demanded, or one of several hosts failed;
     2 usage error; 101 no daemon.
     """

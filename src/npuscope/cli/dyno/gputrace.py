@@ -66,20 +66,29 @@ class GpuTrace(Errand):
         return config.build(replace(self.trace, log_file=host_name(self.trace.log_file, host)))
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Trace PyTorch processes.")
 @click.option("--job-id", type=values.UNSIGNED, default=0, show_default=True, help="SLURM_JOB_ID of the processes.")
 @click.option("--pids", type=values.PIDS, default="0", help="Processes, by comma; children count. 0: all of the job.")
-@click.option("--duration-ms", type=values.UNSIGNED, default=500, show_default=True)
-@click.option("--iterations", type=values.SIGNED, default=-1, help="So many steps, whatever the duration.")
-@click.option("--log-file", type=values.TEXT, help="Trace file (required); processes put their numbers before .json.")
+@click.option("--duration-ms", type=values.UNSIGNED, default=500, show_default=True, help="How long to trace.")
+@click.option(
+    "--iterations", type=values.SIGNED, default=-1, help="Trace so many optimizer steps, in place of a duration."
+)
+@click.option("--log-file", type=values.TEXT, help="Trace file (required); each process puts its number before .json.")
 @click.option("--profile-start-time", type=values.UNSIGNED, default=0, help="Unix time in ms. 0: at once.")
-@click.option("--profile-start-iteration-roundup", type=values.UNSIGNED, default=1, help="Start at a multiple of it.")
-@click.option("--process-limit", type=values.UNSIGNED_32, default=3, show_default=True)
-@click.option("--record-shapes", is_flag=True)
+@click.option(
+    "--profile-start-iteration-roundup",
+    type=values.UNSIGNED,
+    default=1,
+    help="Start at a step that is a multiple of it.",
+)
+@click.option(
+    "--process-limit", type=values.UNSIGNED_32, default=3, show_default=True, help="Trace no more than so many."
+)
+@click.option("--record-shapes", is_flag=True, help="With the shapes of inputs.")
 @click.option("--profile-memory", is_flag=True, help="A memory snapshot in place of the trace.")
-@click.option("--with-stacks", is_flag=True)
-@click.option("--with-flops", is_flag=True)
-@click.option("--with-modules", is_flag=True)
+@click.option("--with-stacks", is_flag=True, help="With Python stacks.")
+@click.option("--with-flops", is_flag=True, help="With estimates of operations.")
+@click.option("--with-modules", is_flag=True, help="With the modules' names.")
 @click.option("--fail-on-no-process", is_flag=True, help="Exit 1 when no process matched.")
 @start_delay
 @wait_option
@@ -103,7 +112,8 @@ def gputrace(
 ) -> int:
     """Trace PyTorch processes that run with KINETO_USE_DAEMON=1.
 
-    In the --log-file of a list of hosts, %h stands for the host.
+    The file is written by the process, on its own host and with its own rights. With --hosts or --hostfile, %h in
+    --log-file stands for the host. Exit 0 also when nothing is traced, unless --wait or --fail-on-no-process is given.
     """
     require(context, "log_file")
     start = common_start(start_time_delay, profile_start_time, by_steps=iterations > 0)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from npuscope.cli.dyno.errand import Reply, Verdict
 from npuscope.cli.dyno.voice import Voice
+from npuscope.monitor.protocol.config import snapshot_file
 
 NOBODY = "No processes were matched, please check --job-id or --pids flags"
 OUTCOMES = {
@@ -38,8 +39,8 @@ class Matched:
     state: str = ""
     launcher: bool = False
     trace_file: str | None = None
-    seen_pid: int | None = None
-    """Its number outside its container."""
+    host_pid: int | None = None
+    """Its number on the daemon's host; None when the daemon does not see it."""
 
     @property
     def what(self) -> str:
@@ -56,19 +57,22 @@ def matched(reply: Reply) -> list[Matched]:
     if isinstance(found, list):
         return [_ours(process) for process in found if isinstance(process, dict) and "pid" in process]
     pids, triggered = numbers(reply, "processesMatched"), set(numbers(reply, "activityProfilersTriggered"))
-    return [Matched(pid, "triggered" if pid in triggered else "busy or over --process-limit") for pid in pids]
+    return [
+        Matched(pid, "triggered" if pid in triggered else "busy or over --process-limit", host_pid=pid) for pid in pids
+    ]
 
 
 def _ours(process: Reply) -> Matched:
+    pid = process["pid"]
     return Matched(
-        pid=process["pid"],
+        pid=pid,
         outcome=str(process.get("outcome", "")),
         command=str(process.get("command", "")),
         rank=process.get("rank"),
         state=str(process.get("state", "")),
         launcher=bool(process.get("launcher")),
         trace_file=process.get("traceFile"),
-        seen_pid=process.get("hostPid"),
+        host_pid=process.get("hostPid", None if process.get("container") else pid),
     )
 
 
@@ -89,7 +93,7 @@ def tell_matched(reply: Reply, log_file: str, voice: Voice, *, memory: bool = Fa
     for pid in pids:
         voice.tell(f"    {log_file.replace('.json', f'_{pid}.json')}")
         if memory:
-            voice.tell(f"      Or /tmp/memory_snapshot_{pid}.pickle")
+            voice.tell(f"      Or {snapshot_file(pid)}")
     if memory:
         voice.tell("A process that takes a memory snapshot writes no trace.")
         voice.tell("Exporting the snapshot can take 4 to 5 minutes.")

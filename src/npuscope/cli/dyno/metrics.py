@@ -74,8 +74,8 @@ def _number(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Show the newest measurements.")
 @call_options
 def metrics(call: Call) -> int:
-    """Show the newest measurements of the host and of its training processes."""
+    """Show the newest measurements of the host, of your training processes, and of the daemon itself."""
     return carry_out(Metrics(), call)

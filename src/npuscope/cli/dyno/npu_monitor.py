@@ -18,7 +18,7 @@ from npuscope.cli.dyno.voice import Voice
 from npuscope.errors import UserError
 from npuscope.monitor.protocol import rpc
 from npuscope.monitor.protocol.config import BadConfig
-from npuscope.monitor.protocol.npu_monitor import NpuMonitor, build, filter_faults
+from npuscope.monitor.protocol.npu_monitor import KINDS, NpuMonitor, build, filter_faults
 
 JOB, PIDS, LIMIT = 0, (0,), 3
 """Always these; no flag changes them."""
@@ -63,21 +63,54 @@ class NpuMonitorErrand(PluginErrand):
             raise UserError(str(error), exit_code=FAILED) from None
 
 
-@click.command("npu-monitor", cls=Command)
+@click.command("npu-monitor", cls=Command, short_help="Start, change or stop the plug-in's monitor.")
 @click.option("--npu-monitor-start", "start", is_flag=True, help="Start the monitor.")
 @click.option("--npu-monitor-stop", "stop", is_flag=True, help="Stop it.")
 @click.option(
-    "--report-interval-s", type=values.UNSIGNED_32, default=60, show_default=True, help="0 leaves it as it is."
+    "--report-interval-s",
+    type=values.UNSIGNED_32,
+    default=60,
+    show_default=True,
+    help="Seconds between reports; 0 leaves it as it is.",
 )
 @click.option(
-    "--duration", "duration_s", type=values.Value(values.duration, "seconds"), default=0.0, help="0: until stopped."
+    "--duration",
+    "duration_s",
+    type=values.Value(values.duration, "seconds"),
+    default=0.0,
+    help="Stop after so long; 0: only when told.",
 )
-@click.option("--mspti-activity-kind", "kinds", type=values.Value(values.activity_kinds), default="Marker")
+@click.option(
+    "--mspti-activity-kind",
+    "kinds",
+    type=values.Value(values.activity_kinds),
+    default="Marker",
+    help=f"Of {','.join(KINDS)}.  [default: Marker]",
+)
 @click.option("--log-file", "folder", type=values.TEXT, default="", help="Output folder; without it, metrics are sent.")
-@click.option("--export-type", type=values.one_of("DB", "Jsonl"), default="DB", show_default=True)
-@click.option("--json-rotate-log-lines", "rotate_lines", type=values.Value(values.rotate_lines), default="")
-@click.option("--json-rotate-log-files", "rotate_files", type=values.Value(values.rotate_files), default="")
-@click.option("--filter", type=values.Value(values.short), default="", help="Kind:name,name;Kind:name")
+@click.option(
+    "--export-type", type=values.one_of("DB", "Jsonl"), default="DB", show_default=True, help="Form of the output."
+)
+@click.option(
+    "--json-rotate-log-lines",
+    "rotate_lines",
+    type=values.Value(values.rotate_lines),
+    default="",
+    help="Lines of a Jsonl file, 100 to 500000.",
+)
+@click.option(
+    "--json-rotate-log-files",
+    "rotate_files",
+    type=values.Value(values.rotate_files),
+    default="",
+    help="Jsonl files to keep, -1 for all.",
+)
+@click.option(
+    "--filter",
+    type=values.Value(values.short),
+    default="",
+    help="Keep only what has such a name: Kind:name,name;Kind:name",
+)
 @call_options
 def npu_monitor(
     call: Call,
@@ -92,7 +125,10 @@ def npu_monitor(
     rotate_files: str,
     filter: str,
 ) -> int:
-    """Start, change or stop the monitor inside the vendor's plug-in. Exit 1 when no process is told."""
+    """Start, change or stop the monitor inside the vendor's plug-in.
+
+    Exit 1 when no process is told.
+    """
     monitor = NpuMonitor(
         start, stop, report_interval_s, duration_s, kinds, folder, export_type, rotate_lines, rotate_files, filter
     )

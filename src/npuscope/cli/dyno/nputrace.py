@@ -82,7 +82,7 @@ def _judge(flag: str, value: str | None, read: Callable[[str], Any]) -> None:
         raise UserError(f"{flag} error: {error}", exit_code=FAILED) from None
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Trace NPU processes through the vendor's plug-in.")
 @click.option("--job-id", type=values.UNSIGNED, default=0, show_default=True, help="Job of the processes.")
 @click.option("--pids", type=values.PIDS, default="0", help="Processes, by comma; children count. 0: all of the job.")
 @click.option("--duration-ms", type=values.UNSIGNED, help="Trace for so long, in place of steps.  [default: 500]")
@@ -92,28 +92,64 @@ def _judge(flag: str, value: str | None, read: Callable[[str], Any]) -> None:
 @click.option(
     "--start-step", type=values.Value(values.start_step, "integer"), help="First step, -1 for the next one (required)."
 )
-@click.option("--process-limit", type=values.UNSIGNED_32, default=3, show_default=True)
-@click.option("--record-shapes", is_flag=True)
-@click.option("--profile-memory", is_flag=True)
-@click.option("--with-stack", is_flag=True)
-@click.option("--with-flops", is_flag=True)
-@click.option("--with-modules", is_flag=True)
-@click.option("--activities", type=values.one_of("CPU,NPU", "NPU,CPU", "CPU", "NPU"), default="CPU,NPU")
-@click.option("--profiler-level", type=values.one_of("Level0", "Level1", "Level2", "Level_none"), default="Level0")
-@click.option("--aic-metrics", type=values.one_of(*AIC_METRICS), default="AiCoreNone")
+@click.option(
+    "--process-limit", type=values.UNSIGNED_32, default=3, show_default=True, help="Trace no more than so many."
+)
+@click.option("--record-shapes", is_flag=True, help="With the shapes of inputs.")
+@click.option("--profile-memory", is_flag=True, help="With memory use.")
+@click.option("--with-stack", is_flag=True, help="With Python stacks.")
+@click.option("--with-flops", is_flag=True, help="With estimates of operations.")
+@click.option("--with-modules", is_flag=True, help="With the modules' names.")
+@click.option(
+    "--activities",
+    type=values.one_of("CPU,NPU", "NPU,CPU", "CPU", "NPU"),
+    default="CPU,NPU",
+    show_default=True,
+    help="What to trace.",
+)
+@click.option(
+    "--profiler-level",
+    type=values.one_of("Level0", "Level1", "Level2", "Level_none"),
+    default="Level0",
+    show_default=True,
+    help="How much.",
+)
+@click.option(
+    "--aic-metrics",
+    type=values.one_of(*AIC_METRICS),
+    default="AiCoreNone",
+    show_default=True,
+    help="Counters of the cores.",
+)
 @click.option("--analyse", is_flag=True, help="Parse the data after it is collected.")
 @click.option("--async-mode", is_flag=True, help="Parse it in another process.")
-@click.option("--l2-cache", is_flag=True)
-@click.option("--op-attr", is_flag=True)
-@click.option("--msprof-tx", is_flag=True)
-@click.option("--gc-detect-threshold", type=values.Value(values.threshold, "ms"))
-@click.option("--data-simplification", type=values.one_of("true", "false"), default="true")
-@click.option("--export-type", type=values.one_of("Text", "Db"), default="Text")
-@click.option("--host-sys", type=values.Value(values.host_systems), default="None")
-@click.option("--sys-io", is_flag=True)
-@click.option("--sys-interconnection", is_flag=True)
-@click.option("--mstx-domain-include", type=values.TEXT)
-@click.option("--mstx-domain-exclude", type=values.TEXT)
+@click.option("--l2-cache", is_flag=True, help="With the L2 cache.")
+@click.option("--op-attr", is_flag=True, help="With the operators' attributes.")
+@click.option("--msprof-tx", is_flag=True, help="With the marks that the program sets.")
+@click.option(
+    "--gc-detect-threshold", type=values.Value(values.threshold, "ms"), help="Garbage collections longer than this."
+)
+@click.option(
+    "--data-simplification",
+    type=values.one_of("true", "false"),
+    default="true",
+    show_default=True,
+    help="Drop what is not needed afterwards.",
+)
+@click.option(
+    "--export-type", type=values.one_of("Text", "Db"), default="Text", show_default=True, help="Form of the output."
+)
+@click.option(
+    "--host-sys",
+    type=values.Value(values.host_systems),
+    default="None",
+    show_default=True,
+    help="Of cpu,mem,disk,network,osrt.",
+)
+@click.option("--sys-io", is_flag=True, help="With network and RoCE traffic.")
+@click.option("--sys-interconnection", is_flag=True, help="With HCCS and PCIe traffic.")
+@click.option("--mstx-domain-include", type=values.TEXT, help="Only marks of these domains, by comma.")
+@click.option("--mstx-domain-exclude", type=values.TEXT, help="No marks of these domains, by comma.")
 @click.option("--rank-list", type=values.TEXT, help="Ranks to trace, by comma.")
 @start_delay
 @wait_option
@@ -136,7 +172,8 @@ def nputrace(
 ) -> int:
     """Trace processes that run with the vendor's plug-in and MSMONITOR_USE_DAEMON=1.
 
-    Either --iterations and --start-step are given, or --duration-ms. Exit 1 when no process is traced.
+    Either --iterations and --start-step are given, or --duration-ms. With --hosts or --hostfile, %h in --log-file
+    stands for the host. Exit 1 when no process is traced.
     """
     by_steps = duration_ms is None or iterations is not None or start_step is not None
     require(context, *(["iterations", "log_file", "start_step"] if by_steps else ["log_file"]))

@@ -67,13 +67,16 @@ _CALL_OPTIONS = (
 )
 
 wait_option = click.option(
-    "--wait", type=values.SECONDS, metavar="SECONDS", help="Wait until the traces are written; exit 1 if one is not."
+    "--wait",
+    type=values.SECONDS,
+    metavar="SECONDS",
+    help="Wait so long until the traces are written; exit 1 if one is not.",
 )
 start_delay = click.option(
     "--start-time-delay",
     type=values.SECONDS,
     metavar="SECONDS",
-    help="Start so much later, everywhere at the same time.",
+    help="Start so much later, on all hosts at the same time.",
 )
 
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-LONGEST_PATH = 4096
+from npuscope.monitor.certificates.folder import LONGEST_PATH, UNUSUAL
+
 ESCAPES = {"\n": r"\n", "\f": r"\u{c}", "\r": r"\r", "\b": r"\u{8}", "\t": r"\t", "\v": r"\u{b}", "\x7f": r"\u{7f}"}
-UNUSUAL = [*ESCAPES, '"', "'", "\\", "%", ">", "<", "|", "&", "$"]
-ROOT = 0
 
 
 def usable_folder(path: str, say: Callable[[str], None]) -> bool:
@@ -35,7 +34,7 @@ def _free(path: str, say: Callable[[str], None]) -> bool:
         return False
     if os.path.islink(place):
         say(f"WARNING: The path is a soft link: {quoted(place)}")
-    if os.getuid() != ROOT and not os.access(path, os.W_OK | os.X_OK):
+    if os.getuid() != 0 and not os.access(path, os.W_OK | os.X_OK):
         say(f"WARNING: The path is not writable: {path}")
     return True
 

@@ -11,7 +11,6 @@ from npuscope.cli.dyno.server import Call
 from npuscope.cli.dyno.voice import Voice
 from npuscope.errors import UserError
 
-ROOT = 0
 ROOT_WARNING = (
     "Security Warning: Do not run this tool as root. Running with elevated privileges may compromise system security. "
     "Use a regular user account."
@@ -25,7 +24,7 @@ class PluginErrand(Errand):
 
     def prepare(self, voice: Voice) -> None:
         """Say as whom and how the daemon is reached."""
-        if os.getuid() == ROOT:
+        if os.getuid() == 0:
             voice.warn(ROOT_WARNING)
         if not self.call.server.certificates:
             voice.warn("Running in no-certificate mode")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.client import SECONDS, ask
-from npuscope.monitor.fanout import Endpoint, Limits
+from npuscope.monitor.endpoint import Endpoint
+from npuscope.monitor.fanout import Limits
 
 WHOLE_CLUSTER = Limits()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import click
@@ -11,7 +12,9 @@ from npuscope.cli.dyno.carry_out import carry_out
 from npuscope.cli.dyno.errand import Errand, Reply, Verdict
 from npuscope.cli.dyno.options import call_options
 from npuscope.cli.dyno.server import Call
+from npuscope.cli.dyno.status_table import show_status
 from npuscope.cli.dyno.usage import Command
+from npuscope.cli.dyno.voice import Voice
 from npuscope.monitor.protocol import rpc
 
 
@@ -21,6 +24,13 @@ class Status(Errand):
     def request(self, host: str | None) -> str:
         """The question."""
         return rpc.simple_request("getStatus")
+
+    def show(self, answer: str, reply: Reply, voice: Voice) -> None:
+        """A table on a terminal, where the daemon tells enough; else the lines of the stock command."""
+        if sys.stdout.isatty() and isinstance(reply.get("processes"), list) and not voice.as_json:
+            show_status(reply)
+        else:
+            super().show(answer, reply, voice)
 
     def verdict(self, reply: Reply) -> Verdict:
         """How many processes it knows, where it says so."""
@@ -66,7 +76,10 @@ class GpuMonitor(Errand):
 @click.command(cls=Command)
 @call_options
 def status(call: Call) -> int:
-    """Show what the daemon knows."""
+    """Show who is registered and what each process is doing.
+
+    A table on a terminal; on a pipe the lines of the stock command, whose `response =` is JSON.
+    """
     return carry_out(Status(), call)
 
 
@@ -78,7 +91,7 @@ def version(call: Call) -> int:
 
 
 @click.command("dcgm-pause", cls=Command)
-@click.option("--duration-s", type=values.SIGNED_32, default=300, show_default=True)
+@click.option("--duration-s", type=values.SIGNED_32, default=300, show_default=True, help="For how long.")
 @call_options
 def dcgm_pause(call: Call, duration_s: int) -> int:
     """Pause the daemon's GPU monitor; exit 1 where it has none."""

@@ -36,7 +36,7 @@ class Value(click.ParamType):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """How help shows the value."""
-        return self.name.upper()
+        return self.name if "|" in self.name else self.name.upper()  # words to choose from stand as they are
 
 
 def integer(text: str, bits: int = 64, *, signed: bool = True) -> int:

@@ -19,9 +19,10 @@ from npuscope.cli.dyno.progress import progress
 from npuscope.cli.dyno.server import Call
 from npuscope.cli.dyno.voice import Voice
 from npuscope.errors import UserError
-from npuscope.monitor.fanout import Answer, Endpoint, Limits, Question, ask_all
+from npuscope.monitor.endpoint import Endpoint
+from npuscope.monitor.fanout import Answer, Limits, Question, ask_all
 from npuscope.monitor.protocol import rpc
-from npuscope.monitor.protocol.config import Trace, trace_file
+from npuscope.monitor.protocol.config import Trace, snapshot_file, trace_file
 
 LOOK_SECONDS = 0.2
 ASK_SECONDS = 1.0
@@ -68,7 +69,7 @@ class FileWaiter(Waiter):
 
     def _path(self, process: Matched, log_file: str) -> str:
         if self.trace.profile_memory:
-            return f"/tmp/memory_snapshot_{process.pid}.pickle"
+            return snapshot_file(process.pid)
         return process.trace_file or trace_file(log_file, process.pid)
 
     def _warn_of_one_file(self, awaited: Sequence[Awaited], voice: Voice) -> None:

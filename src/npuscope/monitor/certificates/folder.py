@@ -11,7 +11,8 @@ from npuscope.errors import UserError
 NO_CERTS = "NO_CERTS"
 """Stands where no folder is named: no TLS."""
 LONGEST_PATH = 4096
-SUSPECT = frozenset("\n\f\r\b\t\v\x7f\"'\\%><|&$")
+UNUSUAL = "\n\f\r\b\t\v\x7f\"'\\%><|&$"
+"""Characters that a path may hold, and hardly ever means to."""
 
 
 def require_folder(text: str, flag: str, exit_code: int, tell: Callable[[str], None]) -> Path:
@@ -21,7 +22,7 @@ def require_folder(text: str, flag: str, exit_code: int, tell: Callable[[str], N
         tell(f"ERROR: {fault}")
         raise UserError(f"{flag} must be a valid directory!", exit_code=exit_code)
     path = Path(text)
-    if SUSPECT & set(text):
+    if set(UNUSUAL) & set(text):
         tell(f"WARNING: The path contains invalid character: {_printable(text)}")
     if path.is_symlink():
         tell(f"WARNING: The path is a soft link: {_printable(text)}")

@@ -5,30 +5,38 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
-from npuscope.monitor.daemon.identity import PROC, command
-from npuscope.monitor.daemon.registry import Order, Outcome
+from npuscope.monitor.daemon.addresses import DIRECTORY
+from npuscope.monitor.daemon.order import Order, Outcome
+from npuscope.monitor.proc import PROC, command, environment, user_of
 from npuscope.monitor.protocol.fabric import Dialect
 
 SWITCHES = {
     Dialect.KINETO: ("KINETO_USE_DAEMON",),
     Dialect.MSMONITOR: ("MSMONITOR_USE_DAEMON", "KINETO_USE_DAEMON"),
 }
-FOLDER = "KINETO_IPC_SOCKET_DIR"
+OTHER_CLIENT = {
+    Dialect.KINETO: "process {} is registered by stock PyTorch: `dyno gputrace` traces it",
+    Dialect.MSMONITOR: "process {} is registered by the vendor's plug-in: `dyno nputrace` traces it",
+}
 LAUNCHER = re.compile(r"torchrun|torch\.distributed\.(run|launch)|accelerate[^ ]* launch|deepspeed( |$)|mpirun|srun")
 MOST_NAMED = 3
 MOST_LOOKED_AT = 8192
 
 
-def explained(outcome: Outcome, order: Order) -> Outcome:
-    """The outcome, its reason completed by what /proc tells."""
+def explained(outcome: Outcome, order: Order, registered: Mapping[int, Dialect]) -> Outcome:
+    """The outcome, its reason completed by what /proc tells; `registered` are the processes that the daemon knows."""
     if outcome.matches:
         return _only_launchers(outcome)
-    missing = _switched_on(order) if order.everyone else (pid for pid in order.pids if pid > 0)
-    notes = [why_absent(pid, order) for pid in islice(missing, MOST_NAMED)]
+    meant = _switched_on(order) if order.everyone else (pid for pid in order.pids if pid > 0)
+    missing = (pid for pid in meant if registered.get(pid) is not order.dialect)
+    notes = [
+        OTHER_CLIENT[registered[pid]].format(pid) if pid in registered else why_absent(pid, order)
+        for pid in islice(missing, MOST_NAMED)
+    ]
     return replace(outcome, reason="; ".join(note for note in (outcome.reason, *notes) if note))
 
 
@@ -42,29 +50,29 @@ def _only_launchers(outcome: Outcome) -> Outcome:
 
 def why_absent(pid: int, order: Order) -> str:
     """What keeps a process from being known, in words."""
-    try:
-        user = os.stat(PROC / str(pid)).st_uid
-    except OSError:
+    user = user_of(pid)
+    if user is None:
         return f"there is no process {pid} on the daemon's host"
     if order.uid not in (None, user):
         return f"process {pid} belongs to another user"
-    environment = _environment(pid)
-    if environment is None:
+    variables = environment(pid)
+    if variables is None:
         return f"process {pid} runs, but the daemon may not see its environment"
     switches = SWITCHES[order.dialect]
-    if not any(name in environment for name in switches):
+    switch = next((name for name in switches if name in variables), None)
+    if switch is None:
         return f"process {pid} runs, but was started without {switches[0]}=1"
-    return f"process {pid} runs with {switches[0]}=1 and has not registered: {_obstacle(pid, environment, order)}"
+    return f"process {pid} runs with {switch}=1 and has not registered: {_obstacle(pid, variables, order)}"
 
 
-def _obstacle(pid: int, environment: dict[str, str], order: Order) -> str:
+def _obstacle(pid: int, variables: dict[str, str], order: Order) -> str:
     if order.dialect is Dialect.MSMONITOR:
         return "it has not imported torch_npu yet, or runs in a container"
-    theirs, ours = environment.get(FOLDER, ""), os.environ.get(FOLDER, "")
+    theirs, ours = variables.get(DIRECTORY, ""), os.environ.get(DIRECTORY, "")
     if theirs and theirs != ours:
-        return f"its {FOLDER} is {theirs}, the daemon's is {ours or 'not set'}"
+        return f"its {DIRECTORY} is {theirs}, the daemon's is {ours or 'not set'}"
     if not theirs and _elsewhere(pid, "net"):
-        return f"it runs in a container; share a folder with it and set {FOLDER} on both sides"
+        return f"it runs in a container; share a folder with it and set {DIRECTORY} on both sides"
     return "it has not imported torch yet, or another daemon answers it"
 
 
@@ -84,20 +92,9 @@ def _switched_on(order: Order) -> Iterator[int]:
 
 
 def _is_switched_on(pid: int, order: Order) -> bool:
-    try:
-        if order.uid not in (None, os.stat(PROC / str(pid)).st_uid):
-            return False
-    except OSError:
+    user = user_of(pid)
+    if user is None or order.uid not in (None, user):
         return False
-    environment = _environment(pid) or {}
+    variables = environment(pid) or {}
     # Shells and launchers hand the variable on; only what looks like Python can register.
-    return any(name in environment for name in SWITCHES[order.dialect]) and "python" in command(pid)
-
-
-def _environment(pid: int) -> dict[str, str] | None:
-    try:
-        entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return None
-    pairs = (entry.decode(errors="replace").partition("=") for entry in entries if entry)
-    return {name: value for name, _, value in pairs}
+    return any(name in variables for name in SWITCHES[order.dialect]) and "python" in command(pid)

@@ -17,6 +17,8 @@ from npuscope.monitor.protocol.fabric import ABSTRACT_NAME, FILE_NAME, HOME_DATA
 LONGEST_PATH = 106
 RECEIVE_BUFFER = 4 * 1024 * 1024
 KINDS = ("abstract", "directory", "home")
+DIRECTORY = "KINETO_IPC_SOCKET_DIR"
+"""The variable that names the folder of the second kind, for clients as well."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Address:
 def addresses(kinds: Sequence[str], environment: Mapping[str, str]) -> list[Address]:
     """Where to listen. A directory is taken as it is written: clients compare the text."""
     found = []
-    directory = environment.get("KINETO_IPC_SOCKET_DIR", "")
+    directory = environment.get(DIRECTORY, "")
     if "abstract" in kinds:
         found.append(Address(ABSTRACT_NAME, Dialect.KINETO))
     if "directory" in kinds and directory:

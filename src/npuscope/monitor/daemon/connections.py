@@ -1,10 +1,14 @@
-"""Asking the kernel about one TCP connection, which is as quick with many thousands of connections as with one."""
+"""Who is at the other end of a TCP connection. The kernel is asked about the one connection, which is as quick with
+many thousands of them as with one."""
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import struct
+
+from npuscope.monitor.proc import PROC
 
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
@@ -22,6 +26,14 @@ FIGURES = struct.Struct("=IIIII")
 
 class Unknown(OSError):
     """The kernel does not say."""
+
+
+def peer_user(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
+    """The user at the other end of a TCP connection on this host; None when it comes from elsewhere."""
+    try:
+        return owner(peer, here)
+    except Unknown:
+        return peer_in_table(peer, here)
 
 
 def owner(local: tuple[str, int], remote: tuple[str, int]) -> int | None:
@@ -46,7 +58,7 @@ def _read(answer: bytes, ends: bytes) -> int | None:
     kind = HEADER.unpack_from(answer)[1]
     if kind != SOCK_DIAG_BY_FAMILY:
         number = -struct.unpack_from("=i", answer, HEADER.size)[0]
-        if number == 2:  # there is no such connection
+        if number == errno.ENOENT:  # there is no such connection
             return None
         raise Unknown(f"error {number}")
     at = HEADER.size + ANSWER_HEAD.size
@@ -55,6 +67,48 @@ def _read(answer: bytes, ends: bytes) -> int | None:
     if ENDPOINTS.unpack(answer[at : at + len(ends)])[:2] != ENDPOINTS.unpack(ends)[:2] or not inode:
         return None
     return int(user)
+
+
+def peer_in_table(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
+    """The same from a table of all connections, where the kernel answers no questions."""
+    pairs = [f" {local} {remote} ".encode() for local in _endpoints(*peer) for remote in _endpoints(*here)]
+    for table in ("tcp", "tcp6"):
+        text = _connections(table)
+        for pair in pairs:
+            if (user := _owner_in(text, pair)) is not None:
+                return user
+    return None
+
+
+def _connections(table: str) -> bytes:
+    try:
+        return (PROC / "self" / "net" / table).read_bytes()
+    except OSError:
+        return b""
+
+
+def _owner_in(text: bytes, pair: bytes) -> int | None:
+    """Whose connection it is. The text is searched and not split: it may have many thousands of lines, and splitting
+    them would keep the interpreter from answering polls."""
+    at = text.find(pair)
+    while at >= 0:
+        words = text[at : text.find(b"\n", at)].split()
+        # A socket that its process has closed belongs to no user, and would read as root's.
+        if int(words[8]):
+            return int(words[6])
+        at = text.find(pair, at + 1)
+    return None
+
+
+def _endpoints(host: str, port: int) -> set[str]:
+    """An address as the kernel's tables spell it: each word in the machine's byte order, IPv4 also inside IPv6."""
+    packed = _address(host).packed
+    spelled = {packed} if len(packed) == 16 else {packed, b"\0" * 10 + b"\xff\xff" + packed}
+    return {f"{_words(one)}:{port:04X}" for one in spelled}
+
+
+def _words(packed: bytes) -> str:
+    return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
 
 
 def _ends(local: tuple[str, int], remote: tuple[str, int]) -> tuple[int, bytes]:
@@ -68,3 +122,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     address = ipaddress.ip_address(host.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this host's own loopback. Raises ValueError for what is no address."""
+    return _address(host).is_loopback

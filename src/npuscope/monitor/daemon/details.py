@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
-from npuscope.monitor.daemon.identity import PROC, command, rank
-from npuscope.monitor.daemon.registry import Process
+from npuscope.monitor.daemon.process import Process
+from npuscope.monitor.proc import command, environment, gone, rank, user_of
 
 LEAST_SILENCE_SECONDS = 15.0
 """Three times the longest usual time between polls."""
@@ -23,6 +23,17 @@ class Details:
     command: str = ""
     rank: int | None = None
     started: float | None = None
+
+
+def numbers(pid: int, host_pid: int) -> dict[str, Any]:
+    """How a process is told from others: `pid` is its number as it knows itself, by which requests and files name it.
+
+    One in a container has `container`, and `hostPid` where the daemon sees it: its number outside.
+    """
+    if pid == host_pid:
+        return {"pid": pid}
+    found: dict[str, Any] = {"pid": pid, "container": True}
+    return found | {"hostPid": host_pid} if host_pid > 0 else found
 
 
 class Lookups:
@@ -45,22 +56,19 @@ class Lookups:
 
 def look_up(pid: int, uid: int) -> Details:
     """The details of the process `pid`; none when it is gone, or when its number is another user's by now."""
-    try:
-        if os.stat(PROC / str(pid)).st_uid != uid:
-            return Details()
-    except OSError:
+    if user_of(pid) != uid:
         return Details()
     started = None
     with contextlib.suppress(psutil.Error):
         started = psutil.Process(pid).create_time()
-    return Details(command(pid), rank(pid), started)
+    return Details(command(pid), rank(environment(pid)), started)
 
 
 def health(process: Process, now: float) -> str | None:
     """What is wrong with a process: "exited", "stopped" (by a signal), "silent" (runs and does not poll), or None."""
     if process.sender.hidden:  # only its polls tell
         return None if now - process.last <= patience(process) else "silent"
-    if not os.path.exists(f"{PROC}/{process.sender.pid}"):
+    if gone(process.sender.pid):
         return "exited"
     if now - process.last <= patience(process):
         return None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from npuscope.monitor.daemon.registry import GRACE_SECONDS, UNKNOWN_END_SECONDS
+from npuscope.monitor.daemon.process import GRACE_SECONDS, UNKNOWN_END_SECONDS
 from npuscope.monitor.protocol.fabric import Dialect
+from npuscope.monitor.trace_file import State, look
 
 MOST = 512
 """Traces that are remembered; the oldest are forgotten first."""
-CLOCK_SECONDS = 2.0
-"""File times may lag behind the clock."""
 WRITING_SECONDS = 30.0
 """How long after its end a trace may take to appear before it counts as missing."""
 
@@ -93,24 +91,13 @@ def told(asked: Asked, active: Collection[int], alive: bool, now: float) -> dict
 
 
 def _found(asked: Asked, alive: bool, now: float) -> dict[str, Any]:
-    if (file := _fresh(asked.file, asked.asked)) and file.st_size:
-        return {"outcome": "written", "size": file.st_size, "written": file.st_mtime}
-    over = now > (asked.ends or asked.asked + UNKNOWN_END_SECONDS) + GRACE_SECONDS + WRITING_SECONDS
-    partial = _fresh(asked.file + ".tmp", asked.asked)
-    if alive and partial and not over:
-        return {"outcome": "writing", "size": partial.st_size}
+    seen = look(asked.file, asked.asked, now)
+    if seen.state is State.WHOLE:
+        return {"outcome": "written", "size": seen.size, "written": now - seen.quiet}
     if not alive:
         return {"outcome": "exited"}
-    if not over:
-        return {"outcome": "writing"}
-    if partial and not partial.st_size:
+    if now <= (asked.ends or asked.asked + UNKNOWN_END_SECONDS) + GRACE_SECONDS + WRITING_SECONDS:
+        return {"outcome": "writing"} | ({"size": seen.size} if seen.state is State.WRITING else {})
+    if seen.state is State.EMPTY:
         return {"outcome": "empty"}
     return {"outcome": "missing" if asked.pid == asked.host_pid else "unseen"}
-
-
-def _fresh(path: str, since: float) -> os.stat_result | None:
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return found if found.st_mtime >= since - CLOCK_SECONDS else None

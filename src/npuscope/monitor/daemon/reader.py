@@ -23,7 +23,8 @@ from typing import TypeVar
 from npuscope.monitor.daemon.addresses import Address, leave, listen
 from npuscope.monitor.daemon.identity import CREDENTIALS_SPACE, ROOT, Identities, credentials, overflow_user, own_user
 from npuscope.monitor.daemon.inbox import Inbox, Letter
-from npuscope.monitor.daemon.registry import SILENCE_SECONDS, Registry, Sender
+from npuscope.monitor.daemon.process import SILENCE_SECONDS, Sender
+from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.protocol.fabric import (
     Context,
     Data,
@@ -241,7 +242,7 @@ class Reader:
         if sender.hidden:
             if sender.uid != self._unknown_user:
                 return True
-            self.registry.strangers += isinstance(message, Poll)
+            self.registry.unanswered.strangers += isinstance(message, Poll)
             self._doubt(f"a container's process {claimed} of an unknown user was not answered")
             return False
         if self._identities.holds(sender.pid, claimed, sender.address):
@@ -268,7 +269,7 @@ class Reader:
             self.note(f"sent a configuration to process {poll.pids[0]}")
 
     def _turned_away(self, poll: Poll, sender: Sender) -> None:
-        if self.registry.refused <= MOST_DOUBTS:
+        if self.registry.unanswered.refused <= MOST_DOUBTS:
             self.note(f"process {poll.pids[0]} of user {sender.uid} was turned away: too many are registered")
 
     def _answer_context(self, context: Context, endpoint: socket.socket, sender: Sender) -> None:
@@ -291,7 +292,7 @@ class Reader:
                 return
         self.counts.unsent += 1
         if answer.holds_work:
-            self.registry.undelivered(answer.sender, time.time())
+            self.registry.undelivered(answer.sender)
 
     def _retry(self) -> None:
         now = time.monotonic()

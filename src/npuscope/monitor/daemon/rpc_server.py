@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -19,8 +18,9 @@ from collections.abc import Callable, Sequence
 from npuscope.errors import UserError
 from npuscope.monitor.certificates.daemon_side import DaemonCertificates
 from npuscope.monitor.certificates.reasons import why
-from npuscope.monitor.daemon.desk import Desk, failed
-from npuscope.monitor.daemon.identity import peer_user
+from npuscope.monitor.daemon.connections import is_loopback, peer_user
+from npuscope.monitor.daemon.desk import Desk
+from npuscope.monitor.daemon.replies import failed
 from npuscope.monitor.daemon.streams import NotTls, Silent, Stream, TlsStream
 from npuscope.monitor.protocol import rpc
 
@@ -173,10 +173,3 @@ class RpcServer:
             return self._desk.answer(body, user)
         except Exception as error:  # the next request deserves an answer too
             return failed(f"{type(error).__name__}: {error}")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this host's own loopback."""
-    address = ipaddress.ip_address(host.partition("%")[0])
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback

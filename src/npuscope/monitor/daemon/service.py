@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from npuscope.monitor.certificates.daemon_side import CertificateFolder, DaemonCertificates
-from npuscope.monitor.daemon.addresses import KINDS, addresses
+from npuscope.monitor.daemon.addresses import DIRECTORY, KINDS, addresses
+from npuscope.monitor.daemon.connections import is_loopback
 from npuscope.monitor.daemon.desk import Desk
 from npuscope.monitor.daemon.folders import Folders
 from npuscope.monitor.daemon.ledger import Ledger
+from npuscope.monitor.daemon.leftovers import sweep
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
-from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind, is_loopback
+from npuscope.monitor.daemon.rpc_server import LOOPBACK, RpcServer, bind
 from npuscope.monitor.daemon.status import Account
 from npuscope.monitor.metrics.collection import Collection
 from npuscope.monitor.metrics.settings import MetricsSettings
@@ -30,6 +32,7 @@ from npuscope.monitor.protocol.rpc import PORT
 LOG_SECONDS = 2.0
 """How long the last lines may take to be written."""
 PRIORITY = -10
+SWEEP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Service:
         self.port: int = self._listeners[0].getsockname()[1]
         try:
             places = addresses(settings.ipc, settings.environment)
+            self._directory = settings.environment.get(DIRECTORY, "") if "directory" in settings.ipc else ""
             self.reader = Reader(places, Registry(socket.gethostname()))
             try:
                 self._collection = Collection(settings.metrics, self.reader, self.reader.note)
@@ -71,7 +75,7 @@ class Service:
         self.store = self._collection.store
         self.prometheus = self._collection.prometheus
         account = Account(self.reader.call, Ledger(), lambda: asdict(self.reader.counts))
-        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest, account)
+        desk = Desk(self.reader.call, Folders(settings.trace_folders), self.store.latest, account, self.reader.note)
         self._server = RpcServer(desk, self._listeners, certificates, self.reader.note)
         for host in settings.hosts:
             if not certificates and not is_loopback(host):
@@ -120,7 +124,14 @@ class Service:
         self._log_writer.start()
         self._collection.start()
         parts = [self._server.serve(stop)] + ([self._page.serve(stop)] if self._page else [])
+        sweeping = asyncio.create_task(self._sweep())
         await asyncio.gather(*parts)
+        sweeping.cancel()
+
+    async def _sweep(self) -> None:
+        while self._directory:
+            await asyncio.to_thread(sweep, self._directory)
+            await asyncio.sleep(SWEEP_SECONDS)
 
     def _write_log(self) -> None:
         while (line := self.reader.events.get()) is not None:

@@ -9,27 +9,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from npuscope import __version__
-from npuscope.monitor.daemon.details import Lookups, health
+from npuscope.monitor.daemon.details import Lookups, health, numbers
 from npuscope.monitor.daemon.identity import ROOT
 from npuscope.monitor.daemon.ledger import Ledger, told
-from npuscope.monitor.daemon.registry import GRACE_SECONDS, Process, Registry
-from npuscope.monitor.protocol.config import trace_file
-from npuscope.monitor.protocol.fabric import Channel, Dialect
+from npuscope.monitor.daemon.process import GRACE_SECONDS, Key, Process, Work, launchers
+from npuscope.monitor.daemon.registry import Registry
+from npuscope.monitor.daemon.upkeep import Registrar, finish
+from npuscope.monitor.protocol.config import loosely_read, output_file
+from npuscope.monitor.protocol.fabric import Channel
 
-T = TypeVar("T")
-Key = tuple[Dialect, int, int | bytes]
 WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
 CHUNK = 128
 """Processes copied in one go: the thread that answers polls must not be kept longer."""
-
-
-class Registrar(Protocol):
-    """Whoever calls a function with the registry."""
-
-    def __call__(self, function: Callable[[Registry], T], /) -> T: ...
 
 
 @dataclass
@@ -49,8 +43,9 @@ class Account:
         """
         sees = partial(_sees, viewer, everybody=viewer == ROOT and not remote)
         now = time.time()
+        finish(self.registrar, now)
         processes = snapshot(self.registrar)
-        parents = {pid for process in processes for pid in process.pids[1:]}
+        parents = launchers(processes)
         shown = [self._process(process, parents, now) for process in processes]
         return self.registrar(plugin) | {
             "status": 1,
@@ -63,10 +58,10 @@ class Account:
             "traces": self._traces(processes, shown, sees, now),
         }
 
-    def _process(self, process: Process, parents: set[int], now: float) -> dict[str, Any]:
+    def _process(self, process: Process, parents: frozenset[int], now: float) -> dict[str, Any]:
         details = self.lookups.of(process)
         shown: dict[str, Any] = {
-            "pid": process.leaf,
+            **numbers(process.leaf, process.sender.pid),
             "job": process.job,
             "client": process.sender.dialect.value,
             "state": process.state,
@@ -79,14 +74,10 @@ class Account:
             "last": process.last,
             "polls": process.polls,
         }
-        if process.sender.pid <= 0:
-            shown["container"] = True  # out of sight; its number, and the paths it writes to, are those inside
-        elif process.sender.pid != process.leaf:
-            shown["hostPid"] = process.sender.pid  # it lives in a container, with numbers of its own
         if wrong := health(process, now):
             shown["health"] = wrong
         if work := process.pending or process.running:
-            shown["work"] = _work(process, work.trace_id)
+            shown["work"] = _work(process, work)
         return shown
 
     def _traces(
@@ -150,17 +141,13 @@ def _public(process: dict[str, Any]) -> dict[str, Any]:
     return {name: process[name] for name in ("pid", "job", "client", "state", "user")}
 
 
-def _work(process: Process, trace_id: int) -> dict[str, Any]:
-    work = process.pending or process.running
-    assert work is not None
-    lines = (line.strip().partition("=") for line in work.config.split("\n"))
-    file = next((value for name, _, value in lines if name == "ACTIVITIES_LOG_FILE"), "")
+def _work(process: Process, work: Work) -> dict[str, Any]:
     ends = work.ends
     if ends is not None and process.pending is None:
         ends = process.until - GRACE_SECONDS  # counted from when the process was told
     return {
-        "traceId": trace_id,
-        "file": trace_file(file, process.leaf),
+        "traceId": work.trace_id,
+        "file": output_file(loosely_read(work.config), process.leaf),
         "asked": work.asked,
         "ends": ends,
     }

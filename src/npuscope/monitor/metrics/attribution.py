@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import pwd
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from npuscope.monitor.daemon.identity import command, own_number
+from npuscope.monitor.proc import command, environment, own_number, rank
 
-PROC = Path("/proc")
 COMMAND_LENGTH = 80
 RENEW_SECONDS = 60.0
 """A process number may come to mean another process."""
 MOST_KNOWN = 20_000
-JOB = {
-    "RANK": "rank", "RANK_ID": "rank", "LOCAL_RANK": "local_rank",
-    "WORLD_SIZE": "world_size", "RANK_SIZE": "world_size",
-}  # fmt: skip
-"""Variables that launchers set; of two that say the same the first counts."""
+JOB = {"LOCAL_RANK": "local_rank", "WORLD_SIZE": "world_size", "RANK_SIZE": "world_size"}
+"""Variables that launchers set, besides the rank; of two that say the same the first counts."""
 SCHEDULER = {
     "SLURM_JOB_ID": "job_id", "USER": "username", "SLURM_JOB_ACCOUNT": "slurm_account",
     "SLURM_JOB_PARTITION": "slurm_partition",
@@ -43,14 +36,16 @@ def belongings(pid: int, from_environment: bool = True) -> Belongings:
 
     `from_environment`: whether to say what the batch system says.
     """
-    variables = environment(pid)
+    variables = environment(pid) or {}
     labels = {"pid": str(own_number(pid) or pid), "host_pid": str(pid)}
+    if (number := rank(variables)) is not None:
+        labels["rank"] = str(number)
     for name, label in JOB.items():
         if variables.get(name, "").isdigit():
-            labels.setdefault(label, variables[name])
-    owner = {"command": command(pid)[:COMMAND_LENGTH]}
+            labels.setdefault(label, variables[name][:LONGEST_VALUE])
+    owner = {"command": command(pid, COMMAND_LENGTH)}
     if from_environment:
-        owner |= {label: variables[name] for name, label in SCHEDULER.items() if variables.get(name)}
+        owner |= {label: variables[name][:LONGEST_VALUE] for name, label in SCHEDULER.items() if variables.get(name)}
     return Belongings(labels, owner)
 
 
@@ -72,26 +67,3 @@ class Senders:
         labels = belongings(pid).process
         self._known[pid] = now + RENEW_SECONDS, labels
         return labels
-
-
-def environment(pid: int) -> dict[str, str]:
-    """The variables of interest that a process was started with; none when they cannot be read."""
-    try:
-        entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return {}
-    found: dict[str, str] = {}
-    for entry in entries:
-        name, _, value = entry.decode(errors="replace").partition("=")
-        if name in JOB or name in SCHEDULER:
-            found.setdefault(name, value[:LONGEST_VALUE])
-    return found
-
-
-@functools.lru_cache(maxsize=1024)
-def user_name(uid: int) -> str:
-    """The name of a user, or the number where there is none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

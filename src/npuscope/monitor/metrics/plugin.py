@@ -8,10 +8,6 @@ import orjson
 
 from npuscope.monitor.metrics.record import DEVICE, Record, Value
 
-KINDS = (
-    "Marker", "Kernel", "API", "Hccl", "Memory", "MemSet", "MemCpy", "Communication", "AclAPI", "NodeAPI", "RuntimeAPI",
-)  # fmt: skip
-"""Those that there are; a newer plug-in may send others."""
 HOST_DEVICES = frozenset({-1, 2**32 - 1, 2**64 - 1})
 """How the plug-in writes, on its different ways, that no device was meant."""
 HOST_NAME = "host"

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import psutil
 
 from npuscope.monitor.daemon.registry import Registry
-from npuscope.monitor.metrics.attribution import belongings, user_name
+from npuscope.monitor.metrics.attribution import belongings
 from npuscope.monitor.metrics.record import PROCESS, Record, Value
+from npuscope.monitor.proc import user_name
 
 REST = 9.0
 """How often the time that looking at a process took is then left to others, so that polls are answered meanwhile."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import http
-import ipaddress
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
+
+from npuscope.monitor.daemon.connections import is_loopback
 
 METHODS = ("GET", "HEAD")
 LARGEST_HEAD = 16 * 1024
@@ -106,11 +108,9 @@ def require_known(host: str, names: Collection[str]) -> None:
     """Raises Refusal for a name that is not this page's: a foreign page may have had its own name lead here."""
     if host in names or host == "localhost":
         return
-    try:
-        if ipaddress.ip_address(host).is_loopback:
+    with contextlib.suppress(ValueError):
+        if is_loopback(host):
             return
-    except ValueError:
-        pass
     raise Refusal(403, "this page is not known by that name; open it as localhost or by the address it listens on")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from npuscope.errors import UserError
 from npuscope.monitor.client import ask
-from npuscope.monitor.page.settings import Node
+from npuscope.monitor.endpoint import Endpoint
 from npuscope.monitor.protocol import rpc
 
 PERIOD_SECONDS = 5.0
@@ -20,7 +20,7 @@ ANSWER_SECONDS = 3.0
 STALE_SECONDS = 30.0
 """An answer that is older counts as none, whatever its node is doing meanwhile."""
 WORKERS = 64
-HOST_VALUES = ("cpu_util", "mem_util", "uptime")
+HOST_VALUES = ("cpu_util", "uptime")
 
 Ask = Callable[[str, int, str, float], str]
 
@@ -29,7 +29,7 @@ Ask = Callable[[str, int, str, float], str]
 class Seen:
     """What is known of a node. `changed` is when it last began, or ceased, to answer."""
 
-    node: Node
+    node: Endpoint
     reachable: bool | None = None
     changed: float = 0.0
     answered: float | None = None
@@ -43,7 +43,7 @@ class Seen:
 class Watch:
     """Keeps an eye on nodes from threads of its own; each node is asked by at most one at a time."""
 
-    def __init__(self, nodes: Sequence[Node], asks: Ask = ask, period: float = PERIOD_SECONDS) -> None:
+    def __init__(self, nodes: Sequence[Endpoint], asks: Ask = ask, period: float = PERIOD_SECONDS) -> None:
         self._seen = [Seen(node) for node in nodes]
         self._ask = asks
         self._period = period
@@ -97,7 +97,7 @@ class Watch:
         records = self._request(seen.node, "getMetrics").get("records", [])
         seen.status, seen.version, seen.metrics = status, str(version)[:40], host_values(records)
 
-    def _request(self, node: Node, function: str) -> dict[str, Any]:
+    def _request(self, node: Endpoint, function: str) -> dict[str, Any]:
         reply = json.loads(self._ask(node.host, node.port, rpc.simple_request(function), ANSWER_SECONDS))
         if not isinstance(reply, dict):
             raise UserError("no proper reply")
@@ -115,7 +115,7 @@ def describe(seen: Seen, now: float) -> dict[str, Any]:
     stale = seen.reachable is True and seen.answered is not None and now - seen.answered > STALE_SECONDS
     since = seen.answered if stale else seen.changed or None
     shown: dict[str, Any] = {
-        "node": str(seen.node),
+        "node": seen.node.short,
         "reachable": False if stale else seen.reachable,
         "since": since and min(since, now),  # it may have changed since the page was begun
         "answered": seen.answered,

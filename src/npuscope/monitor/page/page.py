@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from npuscope.errors import UserError
-from npuscope.monitor.daemon.rpc_server import is_loopback
+from npuscope.monitor.daemon.connections import is_loopback
 from npuscope.monitor.page.nodes import Watch
 from npuscope.monitor.page.server import PageServer, listen, url
 from npuscope.monitor.page.settings import PageSettings

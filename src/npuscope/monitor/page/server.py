@@ -10,8 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from npuscope.errors import UserError
-from npuscope.monitor.daemon.identity import peer_user
-from npuscope.monitor.daemon.rpc_server import is_loopback
+from npuscope.monitor.daemon.connections import is_loopback, peer_user
 from npuscope.monitor.page.http import LARGEST_HEAD, Refusal, Request, Response, encode, parse, refusal, require_known
 
 READ_SECONDS = 5.0

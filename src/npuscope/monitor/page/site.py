@@ -9,11 +9,12 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
+from npuscope.monitor.daemon.identity import ROOT
 from npuscope.monitor.page.history import history, read_wanted
 from npuscope.monitor.page.http import Request, Response, refusal
 from npuscope.monitor.page.nodes import Watch
 from npuscope.monitor.page.sources import Sources
-from npuscope.monitor.page.state import ROOT, encode, page_state
+from npuscope.monitor.page.state import encode, page_state
 from npuscope.monitor.page.tally import WINDOW_SECONDS, Tally
 
 JSON = "application/json"
@@ -82,7 +83,9 @@ class Site:
 
     def _own(self, viewer: int | None) -> set[str]:
         shown = [process for process in self._account(viewer)["processes"] if "command" in process]
-        return {str(process.get("hostPid", process["pid"])) for process in shown}
+        # One in a container that is out of sight has no number here.
+        seen = [process for process in shown if "hostPid" in process or "container" not in process]
+        return {str(process.get("hostPid", process["pid"])) for process in seen}
 
     def _metrics(self, request: Request, viewer: int | None) -> Response:
         if self._sources.exposition is None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pwd
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from npuscope.monitor.daemon.identity import ROOT
 from npuscope.monitor.page.problems import problems
+from npuscope.monitor.proc import user_name
 
-ROOT = 0
 MOST_PROCESSES = 512
 MOST_TRACES = 100
 ORDER = {"tracing": 0, "delivered": 0, "waiting": 1}
@@ -55,14 +55,6 @@ def encode(state: Mapping[str, Any]) -> bytes:
 
 
 _json: Callable[[Any], bytes] = orjson.dumps
-
-
-def user_name(uid: int) -> str:
-    """The name of a user, or the number where there is none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _sees(viewer: int | None) -> str:

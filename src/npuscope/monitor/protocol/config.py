@@ -17,7 +17,8 @@ LATEST_PAST_SECONDS = 10
 FORBIDDEN = {"=": "'='", "#": "'#'", "\n": "a line break", "\r": "a line break"}
 """What splits a line, or cuts it."""
 
-BOOLEANS = frozenset(["n", "y", "no", "yes", "f", "t", "false", "true", "0", "1"])
+TRUE_WORDS = frozenset({"y", "yes", "t", "true", "1"})
+BOOLEANS = TRUE_WORDS | {"n", "no", "f", "false", "0"}
 BOOLEAN_KEYS = frozenset({
     "PROFILE_REPORT_INPUT_SHAPES", "PROFILE_PROFILE_MEMORY", "PROFILE_MEMORY", "PROFILE_WITH_STACK",
     "PROFILE_WITH_FLOPS", "PROFILE_WITH_MODULES", "ACTIVITIES_ENABLED",
@@ -116,6 +117,12 @@ def read(config: str) -> dict[str, str]:
     return pairs
 
 
+def loosely_read(config: str) -> dict[str, str]:
+    """The keys and values of a text as the vendor's plug-in reads it: it skips every line that is not one of each."""
+    pairs = (line.split("=") for line in config.split("\n") if line.count("=") == 1)
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
 def require_plain(config: str) -> None:
     """Raises BadConfig for characters that no reader of a configuration expects."""
     if any((character < " " and character not in "\t\n") or "\ud800" <= character <= "\udfff" for character in config):
@@ -161,3 +168,15 @@ def trace_file(log_file: str, pid: int) -> str:
     """The file that a process really writes: its number goes before the first `.pt.trace.json`, else `.json`."""
     ending = ".pt.trace.json" if ".pt.trace.json" in log_file else ".json"
     return log_file.replace(ending, f"_{pid}{ending}", 1)
+
+
+def snapshot_file(pid: int) -> str:
+    """Where a process puts a memory snapshot, whatever the configuration says."""
+    return f"/tmp/memory_snapshot_{pid}.pickle"
+
+
+def output_file(pairs: Mapping[str, str], pid: int) -> str:
+    """Where the outcome of a configuration will be: a file, or the plug-in's folder."""
+    if pairs.get("PROFILE_MEMORY", "").lower() in TRUE_WORDS:
+        return snapshot_file(pid)
+    return pairs.get("NPU_MONITOR_LOG_FILE") or trace_file(pairs.get("ACTIVITIES_LOG_FILE", ""), pid)

@@ -9,7 +9,8 @@ import numpy as np
 from npuscope.sanitizer.access import width_of
 from npuscope.sanitizer.findings import Collector, Finding, Severity
 from npuscope.sanitizer.programs.rows import Intervals, RowReader, Rows, TooMany, intervals
-from npuscope.sanitizer.programs.sides import view
+from npuscope.sanitizer.programs.places import are, element, listed, number, span
+from npuscope.sanitizer.programs.sides import row_finding, view
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, Role
 
@@ -85,9 +86,12 @@ class ProgramInit:
         access = view(rows, row)
         count = int(np.unique(places).size)
         first = int(places.min())
-        summary = f"{count} element{'s' * (count > 1)} of {buffer.name} read that nothing has written, {buffer.name}[{first}] first"
+        words = f"{number(count, 'element')} of {buffer.name} {are(count)} read that nothing has written"
+        summary = f"{words}, {element(buffer, first)} first" if count > 1 else f"{words}: {element(buffer, first)}"
         advice = f"Give {buffer.name} a value before the launch (torch.zeros instead of torch.empty), or mask the lanes."
-        finding = access.finding("uninitialised-read", Severity.ERROR, summary, advice, count * width_of(buffer), first)
+        finding = row_finding(
+            access, "uninitialised-read", Severity.ERROR, summary, advice, count * width_of(buffer), first
+        )
         key = (finding.kind, finding.kernel, access.site_number, buffer.name)
         self._collector.add(key, replace(finding, count=times))
 
@@ -101,9 +105,9 @@ class ProgramInit:
             return
         launch = rows.batch.launch
         row = int(np.flatnonzero((rows.buffer == number) & (rows.role != Role.READ))[:1].sum())
-        finding = view(rows, row).finding(
-            "unwritten-output", Severity.ADVISORY,
-            f"{left} of {-(-buffer.size // width)} elements of {buffer.name} are left unwritten: {_listed(first, last)}",
+        finding = row_finding(
+            view(rows, row), "unwritten-output", Severity.ADVISORY,
+            f"{left:,} of {-(-buffer.size // width):,} elements of {buffer.name} are left unwritten: {_listed(buffer, first, last)}",
             f"If {buffer.name} is read as a whole later, this launch of {launch.kernel} has to write them too.",
             left * width, int(first[0]),
         )  # fmt: skip
@@ -155,10 +159,10 @@ def first_of_each(keys: np.ndarray, values: np.ndarray) -> list[int]:
     return found
 
 
-def _listed(first: np.ndarray, last: np.ndarray) -> str:
-    """``3, 5-9, ...``."""
-    words = [
-        str(low) if high == low + 1 else f"{low}-{high - 1}"
-        for low, high in zip(first[:MOST_SHOWN].tolist(), last[:MOST_SHOWN].tolist(), strict=True)
-    ]
-    return ", ".join(words) + (", ..." if first.size > MOST_SHOWN else "")
+def _listed(buffer: Buffer, first: np.ndarray, last: np.ndarray) -> str:
+    """``3, 5-9, ...``, or with an index for each axis."""
+    pairs = [(low, high - 1) for low, high in zip(first[: MOST_SHOWN + 1].tolist(), last[: MOST_SHOWN + 1].tolist(), strict=True)]
+    if len(buffer.shape) < 2:
+        return listed(pairs, MOST_SHOWN)
+    words = [span(buffer, low, high + 1).removeprefix(buffer.name) for low, high in pairs[:MOST_SHOWN]]
+    return ", ".join(words) + (", ..." if len(pairs) > MOST_SHOWN else "")

@@ -4,55 +4,81 @@ from __future__ import annotations
 
 import numpy as np
 
-from npuscope.sanitizer.programs.rows import ACQUIRE, BOTH, RELEASE, Rows
+from npuscope.sanitizer.programs.rows import ACQUIRE, BOTH, RELEASE, Rows, TooMany
 from npuscope.trace.schema import Role
+
+MOST_STEPS = 1 << 29
+"""Places of atomic operations times programs to be followed; beyond that it takes too long."""
+NEVER = -1
 
 
 class AtomicOrder:
-    """Tells whether one access of a launch comes before another of a different program for certain."""
+    """Tells whether accesses of a launch come before others, of different programs, for certain."""
 
     def __init__(self, rows: Rows) -> None:
         semantics = rows.semantics & 15
-        chosen = np.flatnonzero((rows.role == Role.ATOMIC) & (semantics >= ACQUIRE))
-        self._serial = rows.serial[chosen]
-        self._program = rows.program[chosen].tolist()
-        self._place = rows.address[chosen].tolist()
-        self._footprint = rows.footprint[chosen].tolist()
-        self._explicit = rows.batch.explicit
-        self._acquires = np.isin(semantics[chosen], (ACQUIRE, BOTH)).tolist()
-        self._releases = np.isin(semantics[chosen], (RELEASE, BOTH)).tolist()
-        self._reached: dict[tuple[int, int], dict[int, int]] = {}
+        self._rows = rows
+        self._chosen = np.flatnonzero((rows.role == Role.ATOMIC) & (semantics >= ACQUIRE))
+        self._acquires = np.isin(semantics[self._chosen], (ACQUIRE, BOTH))
+        self._releases = np.isin(semantics[self._chosen], (RELEASE, BOTH))
 
     @property
     def empty(self) -> bool:
         """Whether nothing is ordered."""
-        return not self._program
+        return not self._chosen.size
 
-    def before(self, program: int, serial: int, other: int, later: int) -> bool:
-        """Whether the access `serial` of `program` happens before the access `later` of program `other`."""
-        if self.empty:
-            return False
-        reached = self._reached.get((program, serial))
-        if reached is None:
-            reached = self._reached[(program, serial)] = self._spread(program, serial)
-        return reached.get(other, later) < later
+    def ordered(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """For pairs of rows, whether the first happens before the second. Raises TooMany when that takes too long.
 
-    def _spread(self, program: int, serial: int) -> dict[int, int]:
-        """From which of its rows on each program comes after the access."""
-        reached = {program: serial}
-        released: set[int] = set()
-        for index in range(int(np.searchsorted(self._serial, serial)), len(self._program)):
-            who = self._program[index]
-            places = self._places(index)
-            if self._acquires[index] and who not in reached and not released.isdisjoint(places):
-                reached[who] = int(self._serial[index])
-            if self._releases[index] and who in reached:
-                released.update(places)
-        return reached
+        Every atomic operation is gone through once, in order. `seen[q]` holds for each program whose accesses are asked
+        about the last of its releases that q has acquired: what it did before that release lies behind q.
+        """
+        rows = self._rows
+        sources, number = np.unique(rows.program[earlier], return_inverse=True)
+        index = {program: place for place, program in enumerate(sources.tolist())}
+        places = [self._places(row) for row in self._chosen.tolist()]
+        if sum(map(len, places)) * max(sources.size, 1) > MOST_STEPS:
+            raise TooMany
+        asked = np.argsort(rows.serial[later], kind="stable")
+        waiting = iter(asked.tolist())
+        result = np.zeros(earlier.size, np.bool_)
+        seen: dict[int, np.ndarray] = {}
+        released: dict[int, np.ndarray] = {}
 
-    def _places(self, index: int) -> list[int]:
-        footprint = self._footprint[index]
+        def answer(pair: int) -> None:
+            known = seen.get(int(rows.program[later[pair]]))
+            result[pair] = known is not None and known[number[pair]] >= rows.serial[earlier[pair]]
+
+        pair = next(waiting, None)
+        for turn, row in enumerate(self._chosen.tolist()):
+            serial, program = int(rows.serial[row]), int(rows.program[row])
+            while pair is not None and rows.serial[later[pair]] <= serial:
+                answer(pair)
+                pair = next(waiting, None)
+            if pair is None:
+                break
+            mine = seen.get(program)
+            if mine is None:
+                mine = seen[program] = np.full(sources.size, NEVER)
+            if self._acquires[turn]:
+                for place in places[turn]:
+                    if place in released:
+                        np.maximum(mine, released[place], out=mine)
+            if self._releases[turn]:
+                if program in index:
+                    mine[index[program]] = serial
+                for place in places[turn]:
+                    known = released.get(place)
+                    released[place] = mine.copy() if known is None else np.maximum(known, mine)
+        while pair is not None:
+            answer(pair)
+            pair = next(waiting, None)
+        return result
+
+    def _places(self, row: int) -> list[int]:
+        rows = self._rows
+        footprint, address = int(rows.footprint[row]), int(rows.address[row])
         if footprint >= 0:
-            return [self._place[index]]
-        found: list[int] = (self._place[index] + self._explicit[-footprint - 1].starts).tolist()
+            return [address]
+        found: list[int] = (address + rows.batch.explicit[-footprint - 1].starts).tolist()
         return found

@@ -22,13 +22,18 @@ class TooMany(Exception):
 
 @dataclass(slots=True)
 class Rows:
-    """Columns of a launch: one entry per program and memory operation, in the order in which they took effect."""
+    """Columns of a launch: one entry per program and memory operation, in the order in which they took effect.
+
+    Rows of equal `shape`, `lane` and `lanes` have each lane at the same place.
+    """
 
     batch: Batch
     program: np.ndarray
     site: np.ndarray
     opcode: np.ndarray
     shape: np.ndarray
+    lane: np.ndarray
+    lanes: np.ndarray
     semantics: np.ndarray
     serial: np.ndarray
     role: np.ndarray
@@ -41,6 +46,20 @@ class Rows:
     def buffers(self) -> list[Buffer]:
         """The launch's buffers."""
         return self.batch.buffers
+
+    def line(self, row: int) -> tuple[str, int]:
+        """File and line that a row comes from."""
+        site = int(self.site[row])
+        frames = self.batch.sites[site].frames
+        return (frames[0].file, frames[0].line) if frames else ("", site)
+
+    def operations(self) -> np.ndarray:
+        """A number for each row: equal ones are one operation of the programs of a batch, done together."""
+        fresh = np.ones(self.serial.size, np.bool_)
+        fresh[1:] = (
+            (self.site[1:] != self.site[:-1]) | (self.program[1:] <= self.program[:-1]) | (np.diff(self.serial) != 1)
+        )
+        return np.cumsum(fresh)
 
     def touched(self, role: Role) -> np.ndarray:
         """Numbers of the buffers that are accessed in a role."""
@@ -65,13 +84,13 @@ class RowReader:
         self._parts = []
         names = {name: index for index, name in enumerate(INSTRUCTION_COLUMNS)}
         serial = access[0]
-        program, site, opcode, shape, semantics = (
-            instruction[names[name]][serial] for name in ("core", "site", "opcode", "a", "d")
+        program, site, opcode, shape, lane, lanes, semantics = (
+            instruction[names[name]][serial] for name in ("core", "site", "opcode", "a", "b", "c", "d")
         )
         barriers = np.flatnonzero(instruction[names["opcode"]] == OPCODES.number("barrier"))
         role, buffer, address, footprint = access[1:]
         return Rows(
-            batch, program, site, opcode, shape, semantics, serial, role, buffer, address, footprint,
+            batch, program, site, opcode, shape, lane, lanes, semantics, serial, role, buffer, address, footprint,
             np.stack((instruction[names["core"]][barriers], barriers)),
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Two accesses of programs as a finding."""
+"""Accesses of programs, alone or in pairs, as findings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from npuscope.sanitizer.access import AccessView, describe, footprint_of, width_of
-from npuscope.sanitizer.findings import Finding, Severity
+from npuscope.sanitizer.findings import Access, Finding, Severity
+from npuscope.sanitizer.programs.places import element, span
 from npuscope.sanitizer.programs.rows import Rows
 from npuscope.trace.schema import Pipe, Role
 
 WAW, RAW, WAR, SAME, LANES = "race-waw", "race-raw", "race-war", "race-same-value", "race-lanes"
+UPDATE = "update"
+CALLS = {"load": "tl.load", "store": "tl.store"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two rows that meet at `address`. `same`: both write the same value; `lanes`: they are of one program."""
+    """Two rows that meet at `address`. `same`: the later one stores what is there; `lanes`: they are of one program;
+    `also`: what else their two lines do to each other; `programs`: how many have a part in it."""
 
     later: int
     earlier: int
@@ -23,6 +27,8 @@ class Pair:
     same: bool = False
     lanes: bool = False
     times: int = 1
+    also: tuple[str, ...] = ()
+    programs: int = 0
 
 
 def view(rows: Rows, row: int) -> AccessView:
@@ -34,46 +40,63 @@ def view(rows: Rows, row: int) -> AccessView:
     )  # fmt: skip
 
 
-def pair_finding(rows: Rows, pair: Pair) -> tuple[tuple[Any, ...], Finding]:
-    """(what makes it the same as another, the finding)."""
-    later, earlier = view(rows, pair.later), view(rows, pair.earlier)
-    kind = _kind(pair, later, earlier)
-    owner = later.buffer
-    element = (pair.address - owner.base) // width_of(owner)
-    cores = rows.batch.launch.cores
-    names = [cores[one.core].name for one in (later, earlier)]
-    severity = Severity.WARNING if kind == SAME else Severity.ERROR
-    finding = later.finding(
-        kind, severity, _summary(kind, later, earlier, names, element), _advice(kind, later, earlier), 0, element,
-        notes=_notes(later, earlier),
-    )  # fmt: skip
-    finding = replace(
-        finding, other=earlier.side(), count=pair.times, cores=tuple(dict.fromkeys(names)),
-        edge="tl.debug_barrier()" if kind == LANES else f"{names[1]} -> {names[0]}",
-    )  # fmt: skip
-    key = (kind, rows.batch.launch.kernel, later.site_number, earlier.site_number, later.opcode, earlier.opcode)
-    return key, finding
+def side(access: AccessView) -> Access:
+    """The access as a finding of a tile kernel shows it: there are no pipes, and elements have an index."""
+    plain = access.side()
+    opcode = CALLS.get(plain.opcode, f"tl.{plain.opcode}")
+    role = UPDATE if access.role is Role.ATOMIC else plain.role
+    return replace(plain, pipe="", role=role, opcode=opcode, shown=span(access.buffer, plain.first, plain.last))
 
 
-def _kind(pair: Pair, later: AccessView, earlier: AccessView) -> str:
+def row_finding(access: AccessView, *words: Any, **more: Any) -> Finding:
+    """A finding about one access; the arguments are those of AccessView.finding."""
+    return replace(access.finding(*words, **more), access=side(access))
+
+
+def kind_of(rows: Rows, pair: Pair) -> str:
+    """The class of a pair."""
     if pair.lanes:
         return LANES
     if pair.same:
         return SAME
-    if later.role is Role.READ:
+    if rows.role[pair.later] == Role.READ:
         return RAW
-    return WAR if earlier.role is Role.READ else WAW
+    return WAR if rows.role[pair.earlier] == Role.READ else WAW
+
+
+def pair_finding(rows: Rows, pair: Pair) -> Finding:
+    """The finding for a pair."""
+    later, earlier = view(rows, pair.later), view(rows, pair.earlier)
+    kind = kind_of(rows, pair)
+    owner = later.buffer
+    place = (pair.address - owner.base) // width_of(owner)
+    cores = rows.batch.launch.cores
+    names = [cores[one.core].name for one in (later, earlier)]
+    severity = Severity.WARNING if kind == SAME else Severity.ERROR
+    finding = row_finding(
+        later, kind, severity, _summary(kind, later, earlier, names, place), _advice(kind, later, earlier), 0, place,
+        notes=(*_notes(later, earlier), *pair.also),
+    )
+    facts = {"in_programs": pair.programs} if pair.programs else {}
+    return replace(
+        finding, other=side(earlier), count=pair.times, cores=tuple(dict.fromkeys(names)), facts=facts,
+        edge="tl.debug_barrier()" if kind == LANES else "",
+    )
 
 
 _VERBS = {Role.READ: "reads", Role.ATOMIC: "updates"}
 
 
-def _summary(kind: str, later: AccessView, earlier: AccessView, names: list[str], element: int) -> str:
-    name = later.buffer.name
+def _summary(kind: str, later: AccessView, earlier: AccessView, names: list[str], place: int) -> str:
+    where = element(later.buffer, place)
     if kind == LANES:
-        return f"lanes read what other lanes of the same program stored, {name}[{element}] first, and no barrier is between"
+        return f"lanes read what other lanes of the same program stored, {where} first, and no barrier is between"
     verb, other = (_VERBS.get(one.role, "writes") for one in (later, earlier))
-    return f"{names[0]} {verb} {name}[{element}], which {names[1]} {other}; nothing orders the two"
+    if kind == SAME:
+        return f"{names[0]} and {names[1]} both write {where}, the same value; nothing orders the two"
+    if verb == other:
+        return f"{names[0]} and {names[1]} both {verb[:-1]} {where}; nothing orders the two"
+    return f"{names[0]} {verb} {where}, which {names[1]} {other}; nothing orders the two"
 
 
 def _advice(kind: str, later: AccessView, earlier: AccessView) -> str:
@@ -81,14 +104,16 @@ def _advice(kind: str, later: AccessView, earlier: AccessView) -> str:
         return "Put tl.debug_barrier() between the two lines, or keep the values in the program instead of in memory."
     if kind == SAME:
         return (
-            "Every program writes the same value here, so the result is the same whichever comes last. Let one program "
-            "do it: if tl.program_id(0) == 0."
+            "The result is the same whichever comes last. Let one program do it (if tl.program_id(0) == 0), so that it "
+            "stays so."
         )
-    if later.buffer.name != earlier.buffer.name or Role.READ in (later.role, earlier.role):
+    if Role.READ in (later.role, earlier.role):
         return (
-            "Programs of a grid run in any order and at the same time. Write to another tensor than the one that is read, "
-            "or use an atomic operation."
+            "Programs of a grid run in any order and at the same time: read from one tensor and write to another, use an "
+            "atomic operation, or launch twice."
         )
+    if Role.ATOMIC in (later.role, earlier.role):
+        return "A plain store is not atomic, even beside operations that are: use tl.atomic_xchg, or store before the launch."
     return "Give each program elements of its own, or combine them with an atomic operation (tl.atomic_add)."
 
 

@@ -83,7 +83,8 @@ export class Metrics {
   }
 }
 
-export const here = (process) => String(process.hostPid ?? process.pid);
+// One that the daemon cannot see has no number here.
+export const here = (process) => String(process.hostPid ?? (process.container ? `${process.pid} inside` : process.pid));
 
 function perSecond(one, amount) {
   const times = one.times.slice(1);

@@ -79,7 +79,7 @@ export class Processes {
   rank(cell, process) {
     if (!cell.firstChild) cell.append(el("span"));
     const line = cell.firstChild;
-    const tags = [process.launcher && "launcher", process.hostPid && "container", process.client === "msmonitor" && "plug-in"].filter(Boolean);
+    const tags = [process.launcher && "launcher", process.container && "container", process.client === "msmonitor" && "plug-in"].filter(Boolean);
     const text = rank(process) === null ? "–" : String(process.rank);
     const colour = this.colours.of(process);
     const wanted = `${text} ${tags.join(" ")} ${colour}`;
