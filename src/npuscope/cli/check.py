@@ -63,8 +63,8 @@ def command(
     if not as_module and os.path.isfile(script) and is_trace(script):
         if arguments or chip or save is not None:
             raise UserError("a recorded trace takes no --chip, no --save and no arguments")
-        if plan.programs or plan.timeout:
-            raise UserError("a recorded trace takes no --programs and no --timeout: it is what ran")
+        if plan.programs or plan.timeout or plan.settings.nan:
+            raise UserError("a recorded trace takes no --programs, no --timeout and no --nan: it is what ran")
         ended = Ended(EXIT_CLEAN)
         collected = from_batches(read_batches(script), plan)
     else:
@@ -114,7 +114,7 @@ def _plan(chip: str | None, save: bool, options: dict[str, Any]) -> Plan:
     )
     settings = Settings(
         options["dcci"], options["trace_masks"], options["leak_check"], options["check_unused_memory"],
-        options["block_id"],
+        options["block_id"], launch_log=options["launch_log"], nan=options["nan"],
     )
     names = tuple(options["check"]) or None
     rules = read_rules(options["suppressions"])

@@ -49,6 +49,11 @@ OPTIONS = (
         help="Cache maintenance: a model of each core's lines, the vendor's rule of neighbours, or nothing.",
     ),
     click.option("--trace-masks", is_flag=True, help="List vector instructions that run under a non-default mask."),
+    click.option("--nan", is_flag=True, help="Say where the first NaN of a Triton launch comes from."),
+    click.option(
+        "--launch-log", is_flag=True,
+        help="Report results of Triton launches that a later one writes over before any launch has read them.",
+    ),
     click.option("--leak-check", is_flag=True, help="Report device memory that is never freed."),
     click.option("--check-unused-memory", is_flag=True, help="Report device memory that is never touched."),
 )

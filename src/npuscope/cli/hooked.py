@@ -45,7 +45,7 @@ class Hooked:
         self.session = Session(
             self.recorder, load_chip(plan.chip) if plan.chip else None, print_line=print,
             notice=lambda line: print(f"npuscope: {line}", file=sys.stderr), poison=Poison(),
-            programs=plan.programs, timeout=plan.timeout,
+            programs=plan.programs, timeout=plan.timeout, nan=plan.settings.nan,
         )
         install_all(self.session)
         if plan.checks != ():

@@ -22,6 +22,7 @@ from npuscope.npu.memory import borrow
 from npuscope.tile.access import Accesses, stretches
 from npuscope.tile.affine import Affine
 from npuscope.tile.machine import Machine
+from npuscope.tile.nan import NanSearch
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.rerun import Search
@@ -54,7 +55,9 @@ class Launches:
         """The lowered kernel."""
         known = self._programs.get(text)
         if known is None:
-            known = self._programs[text] = self._saved.program(text, self._is_library, self._session.recorder.add_site)
+            known = self._programs[text] = self._saved.program(
+                text, self._is_library, self._session.recorder.add_site, self._session.nan
+            )
         return known
 
     def launch(self, source: Any, text: bytes, extents: tuple[Any, ...], given: tuple[Any, ...]) -> None:
@@ -89,12 +92,15 @@ class Launches:
             if session.timeout is not None:
                 machine.deadline = monotonic() + session.timeout
             machine.print_line = session.print_line
+            machine.moves_whole_blocks = session.chip is not None
+            machine.nan = NanSearch(not session.nan_seen) if session.nan else None
             try:
                 run(machine, program.entry, bound, program.largest, program.yields, parts)
             except UserError as fault:
                 raise at_user_line(fault, program.code.co_filename) from None
             finally:
                 machine.end()
+                session.nan_seen = session.nan_seen or (machine.nan is not None and machine.nan.found)
             explain(recorder.faults, Search(grid, arguments, program.entry, bound, program.yields))
         except Stuck as stuck:
             recorder.add_fault(waits(stuck, max(recorder.rows - 1, 0)))

@@ -24,15 +24,15 @@ class ProgramCache:
         self._package = package
         self._base = ""
 
-    def program(self, text: bytes, is_library: IsLibrary, add_site: AddSite) -> TileProgram:
-        """The program of a text: from the cache, or lowered and put there."""
-        key = self._key(text)
+    def program(self, text: bytes, is_library: IsLibrary, add_site: AddSite, nan: bool = False) -> TileProgram:
+        """The program of a text: from the cache, or lowered and put there. With `nan` it looks for the first NaN."""
+        key = self._key(text + b"nan" * nan)
         found = self._entries.read(key)
         if found is not None:
             program = load(found, text.decode(), add_site)
             if program is not None:
                 return program
-        program = lower_tiles(text.decode(), is_library, add_site)
+        program = lower_tiles(text.decode(), is_library, add_site, nan)
         content = dump(program)
         if content is not None:
             self._entries.write(key, content)

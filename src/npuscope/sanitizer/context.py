@@ -19,7 +19,7 @@ class Settings:
     ask for device memory that is never freed and never touched. `block` limits the checks of one core's instructions
     to that block. `every_tool` lets each check say all that it sees; without it the memory check leaves unordered
     writes of several cores to the race check where that runs too. `launch_log` asks for results of tile kernels that a
-    later launch writes over unread.
+    later launch writes over unread, `nan` for the first NaN of each.
     """
 
     dcci: str = "exact"
@@ -29,6 +29,7 @@ class Settings:
     block: int | None = None
     every_tool: bool = False
     launch_log: bool = False
+    nan: bool = False
 
 
 class Context:

@@ -207,6 +207,18 @@ class Accesses:
             facts |= facts_of(address, lanes)
         self.note("tile_outside", site, lanes, facts, shape)
 
+    def left_out(
+        self, site: int, role: Role, argument: Argument, address: np.ndarray, lanes: np.ndarray, shape: tuple[int, ...]
+    ) -> None:
+        """Note lanes outside an argument that nothing is to touch, those before it and those behind it apart."""
+        lanes, address = np.broadcast_arrays(lanes, address)
+        for side in (address < argument.low, address >= argument.low):
+            chosen = lanes & side
+            if chosen.any():
+                first = argument.element(int(address[chosen].flat[0]))
+                facts = {"role": int(role), "argument": argument.name, "buffer": argument.number, "first": first, "last": first}
+                self.note("tile_masked", site, chosen, facts, shape)
+
     def _elsewhere(
         self, site: int, role: Role, argument: Argument, address: Wrapped, good: np.ndarray, shape: tuple[int, ...]
     ) -> None:

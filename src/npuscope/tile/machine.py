@@ -13,8 +13,10 @@ from npuscope.tile.affine import Affine
 from npuscope.tile.atomics import OPERATIONS, exchange_if_equal, update
 from npuscope.tile.box import Box, both, everywhere, programs
 from npuscope.tile.hints import HINTS, broken
+from npuscope.tile.nan import NanSearch
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.overflow import plain
+from npuscope.tile.padding import Padding
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.region import Region, blocks, inside, region_of, runs
 from npuscope.tile.same import Blocks, Same, apart, bits, equal, equal_lanes
@@ -35,6 +37,9 @@ class Machine:
         self.accesses = accesses
         self.count = 0
         self.active: np.ndarray | None = None
+        self.nan: NanSearch | None = None
+        self.moves_whole_blocks = False  # whether the target may touch what a mask leaves out
+        self._padding = Padding()
         self.changed = False  # whether memory holds anything new since this was last set back
         self.deadline: float | None = None  # on the clock of time.monotonic
         self.print_line: Callable[[str], None] = lambda line: None
@@ -91,6 +96,10 @@ class Machine:
     ) -> np.ndarray:  # fmt: skip
         """The elements that a tile of pointers points to; `other` (or zero) where the mask is false."""
         semantics = VOLATILE if volatile else 0
+        if mask is not None:
+            self._padding.note(shape, mask)
+            if self.moves_whole_blocks:
+                self._left_out(site, Role.READ, dtype, shape, pointer, mask)
         box = self._box(mask, shape)
         argument, address = pointer.argument, pointer.address
         if box is not None and type(address) is Affine and argument is not None and self._regular(argument, dtype):
@@ -109,6 +118,8 @@ class Machine:
         mask: Any = None,
     ) -> None:  # fmt: skip
         """Write a tile of elements where the mask is true."""
+        if mask is not None and self.moves_whole_blocks:
+            self._left_out(site, Role.WRITE, dtype, shape, pointer, mask)
         box = self._box(mask, shape)
         argument, address = pointer.argument, pointer.address
         array = value if isinstance(value, np.ndarray) else value.dense()
@@ -263,6 +274,26 @@ class Machine:
             row = np.broadcast_to(failed, (failed.shape[0], *shape))
             self.accesses.note("tile_assert", site, row, {"message": message}, shape)
 
+    def look_for_nan(self, site: int, inputs: tuple[Any, ...], shape: tuple[int, ...], result: Any) -> None:
+        """Take note of the first NaN."""
+        if self.nan is not None and not self.nan.found and isinstance(result, np.ndarray):
+            found = self.nan.look(inputs, result, self.active)
+            if found is not None:
+                self.accesses.note("tile_nan", site, found[0], found[1], shape)
+
+    def _left_out(
+        self, site: int, role: Role, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any
+    ) -> None:
+        """Take note of lanes that a mask leaves out and whose address lies outside."""
+        argument = pointer.argument
+        if argument is None:
+            return
+        address, touched = self.lanes(pointer, mask)
+        lanes = ~_truths(mask) & ~argument.holds(plain(address), dtype.itemsize)
+        if self.active is not None:
+            lanes = lanes & self.active.reshape((-1,) + (1,) * (lanes.ndim - 1))
+        self.accesses.left_out(site, role, argument, plain(address), lanes, shape)
+
     def barrier(self, site: int) -> None:
         """The lanes of every program wait for each other."""
         self.accesses.barrier(site)
@@ -274,7 +305,8 @@ class Machine:
             if self.active is not None:
                 lanes = lanes & self.active.reshape((-1,) + (1,) * (lanes.ndim - 1))
             if lanes.any():
-                self.accesses.note("tile_division", site, lanes, {}, lanes.shape[1:])
+                facts = {"padding": True} if self._padding.covers(lanes) else {}
+                self.accesses.note("tile_division", site, lanes, facts, lanes.shape[1:])
 
         return report
 

@@ -13,19 +13,26 @@ from npuscope.mlir.location import inherit_locations, user_frames
 from npuscope.mlir.program import AddSite, IsLibrary, Writer, compile_text
 from npuscope.mlir.reader import Op, Value, parse_module
 from npuscope.mlir.tiles import tile_lowerings
-from npuscope.mlir.tiles.kinds import dtype_of, is_pointer, pointee_of, shape_of
+from npuscope.mlir.tiles.kinds import dtype_of, element_of, is_pointer, pointee_of, shape_of
 from npuscope.mlir.tiles.literals import parse_listed
+from npuscope.mlir.types import is_float
 from npuscope.tile.hints import HINTS
 from npuscope.trace.schema import Site
 
+SILENT = frozenset(
+    ("arith.constant", "scf.for", "scf.if", "scf.while", "tt.call", "tt.splat", "tt.broadcast", "tt.expand_dims",
+     "tt.reshape", "tt.trans", "tt.join", "tt.cat", "ub.poison", "tt.unsplat", "arith.bitcast", "tt.bitcast")
+)  # fmt: skip
+"""Operations that make no NaN themselves, or whose parts are looked at."""
 ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 
 
 class TileWriter(Writer):
     """Writes a tile function. `yields`: the function is a generator that lets other programs run in its while loops."""
 
-    def __init__(self, is_library: IsLibrary, add_site: AddSite, module: Op) -> None:
+    def __init__(self, is_library: IsLibrary, add_site: AddSite, module: Op, nan: bool = False) -> None:
         super().__init__(is_library, add_site, cast("dict[str, Lowering]", tile_lowerings()))
+        self.nan = nan
         self.labels = 0
         names = {op.name for op in module.walk()}
         waits = not names.isdisjoint(ATOMICS) or any(_is_volatile(op) for op in module.walk())
@@ -42,6 +49,15 @@ class TileWriter(Writer):
                 step = dtype_of(pointee_of(op.results[0].type)).itemsize if is_pointer(op.results[0].type) else 1
                 self.emit(f"m.hint({self.site()}, {name!r}, {values}, {self.use(op.results[0])}, {step})")
                 self._op = outer
+        if self.nan and len(op.results) == 1 and op.name not in SILENT and is_float(element_of(op.results[0].type)):
+            self._look_for_nan(op)
+
+    def _look_for_nan(self, op: Op) -> None:
+        outer, self._op = self._op, op
+        inputs = ", ".join(self.uses(op.operands))
+        words = f"{self.site()}, ({inputs}{',' * bool(inputs)}), {shape_of(op.results[0].type)}, {self.use(op.results[0])}"
+        self.emit(f"m.look_for_nan({words})")
+        self._op = outer
 
     def is_used(self, value: Value) -> bool:
         """Whether an operation takes the value."""
@@ -102,8 +118,9 @@ class TileProgram:
         return parse_module(self.text)
 
 
-def lower_tiles(text: str, is_library: IsLibrary, add_site: AddSite) -> TileProgram:
-    """Lower generic MLIR `text` that holds one public `tt.func` and the functions it calls.
+def lower_tiles(text: str, is_library: IsLibrary, add_site: AddSite, nan: bool = False) -> TileProgram:
+    """Lower generic MLIR `text` that holds one public `tt.func` and the functions it calls; with `nan`, the program
+    looks for the first NaN.
 
     Raises MlirSyntaxError for text that is no generic MLIR and Unsupported for an operation without a lowering.
     """
@@ -119,7 +136,7 @@ def lower_tiles(text: str, is_library: IsLibrary, add_site: AddSite) -> TileProg
         sites.append(site)
         return SiteName(len(sites) - 1)
 
-    writer = TileWriter(is_library, own_site, module)
+    writer = TileWriter(is_library, own_site, module, nan)
     frames = user_frames(kernel.location, is_library)
     writer.kernel_file = frames[0].file if frames else None
     for function in functions:

@@ -9,6 +9,12 @@ from npuscope.sanitizer.programs.places import lanes, number
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Fault, Role
 
+OPERATIONS = {
+    "arith.addf": "an addition", "arith.subf": "a subtraction", "arith.mulf": "a multiplication",
+    "arith.divf": "a division", "arith.remf": "a remainder", "tt.precise_divf": "a division", "tt.reduce": "a reduction",
+    "tt.scan": "a scan", "arith.truncf": "a conversion", "arith.extf": "a conversion", "tt.fp_to_fp": "a conversion",
+}  # fmt: skip
+"""What operations are called that are no function of tl."""
 DOES = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "update"}
 
 
@@ -93,7 +99,8 @@ def hint(batch: Batch, fault: Fault) -> Finding:
 def not_a_number(batch: Batch, fault: Fault) -> Finding:
     """The first NaN of a launch."""
     facts = fault.facts
-    what = batch.sites[fault.site].name
+    name = batch.sites[fault.site].name
+    what = OPERATIONS.get(name, f"tl.{name.rpartition('.')[2]}")
     if "argument" in facts:
         summary = f"the first NaN of the launch is loaded from {facts['argument']}[{_place(batch, facts)}]"
         advice = f"Look for what wrote {facts['argument']}, or for memory of torch.empty that nothing wrote."

@@ -68,7 +68,7 @@ def masked(batch: Batch, fault: Fault) -> Finding:
     total = prod(owner.shape)
     before = facts["first"] < 0
     side = "before the start of" if before else "past the end of"
-    cure = "tl.maximum(index, 0)" if before else f"tl.minimum(index, {total - 1})"
+    cure = "tl.maximum(index, 0)" if before else f"tl.minimum(index, {total - 1 if len(owner.shape) < 2 else 'extent - 1'})"
     count = facts["lanes"]
     summary = f"{number(count, 'masked-out lane')} point{'s' * (count == 1)} {side} {owner.name} ({described(owner)})"
     advice = (
