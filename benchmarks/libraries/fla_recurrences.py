@@ -229,10 +229,12 @@ def generalized(function: Any, decays: bool) -> Any:
 
 
 def rwkv6(function: Any) -> Any:
+    """Without the last state: the fused form takes no gradient of it."""
+
     def make(dtype: torch.dtype) -> Made:
         return (
-            lambda r, k, v, w, u, s: function(r, k, v, w, u, initial_state=s, output_final_state=True),
-            lambda r, k, v, w, u, s: recurrence(r, k, v, keys=w, bonus=u, state=s),
+            lambda r, k, v, w, u, s: function(r, k, v, w, u, initial_state=s)[0],
+            lambda r, k, v, w, u, s: recurrence(r, k, v, keys=w, bonus=u, state=s)[0],
             (tokens(dtype), tokens(dtype), tokens(dtype), gates(WIDTH), randn(HEADS, WIDTH, dtype=dtype), first_state()),
         )
 
