@@ -16,8 +16,9 @@ Broken = tuple[str, np.ndarray]
 """What was found instead, and in which programs."""
 
 
-def broken(name: str, values: tuple[int, ...], numbers: Any) -> Iterator[Broken]:
-    """The promises of one kind, a value for each axis, that do not hold.
+def broken(name: str, values: tuple[int, ...], numbers: Any, step: int = 1) -> Iterator[Broken]:
+    """The promises of one kind, a value for each axis, that do not hold. Consecutive numbers are `step` apart: addresses
+    are those of bytes.
 
     `multiple_of` speaks of the first number of every run of consecutive ones; `max_contiguous` and `max_constancy` of
     groups of so many numbers.
@@ -29,9 +30,9 @@ def broken(name: str, values: tuple[int, ...], numbers: Any) -> Iterator[Broken]
         if value <= 1:
             continue
         if name == "tt.divisibility":
-            lanes = _starts(array, axis) & (array % value != 0)
+            lanes = _starts(array, axis, step) & (array % value != 0)
         else:
-            lanes = _uneven(array, axis, value, 1 if name == "tt.contiguity" else 0)
+            lanes = _uneven(array, axis, value, step if name == "tt.contiguity" else 0)
         if lanes.any():
             first = int(np.broadcast_to(array, lanes.shape)[lanes].reshape(-1)[0])
             yield _found(name, first), lanes.reshape(lanes.shape[0], -1).any(axis=1)
@@ -43,13 +44,13 @@ def _found(name: str, first: int) -> str:
     return f"the run at {first} breaks off earlier"
 
 
-def _starts(array: np.ndarray, axis: int) -> np.ndarray:
+def _starts(array: np.ndarray, axis: int, step: int) -> np.ndarray:
     """Where a run of consecutive numbers begins."""
     if array.ndim == 1:
         return np.ones(array.shape, np.bool_)
     first = np.ones(array.shape, np.bool_)
     later = (slice(None),) * (axis + 1)
-    first[later + (slice(1, None),)] = np.diff(array, axis=axis + 1) != 1
+    first[later + (slice(1, None),)] = np.diff(array, axis=axis + 1) != step
     return first
 
 

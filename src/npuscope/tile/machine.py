@@ -144,10 +144,11 @@ class Machine:
         agrees = None if apart(region) else equal(pieces, whole)
         self.accesses.mark(bits(rewrites, agrees, self.count))
 
-    def hint(self, site: int, name: str, values: tuple[int, ...], value: Any) -> None:
-        """Take note when a promise about numbers (tl.multiple_of, tl.max_contiguous, tl.max_constancy) is not kept."""
+    def hint(self, site: int, name: str, values: tuple[int, ...], value: Any, step: int = 1) -> None:
+        """Take note when a promise about numbers (tl.multiple_of, tl.max_contiguous, tl.max_constancy) is not kept;
+        consecutive ones are `step` apart."""
         address = value.address if isinstance(value, Pointer) else value
-        for found, lanes in broken(name, values, address):
+        for found, lanes in broken(name, values, address, step):
             if self.active is None or (self.active & lanes).any():
                 self.accesses.note("tile_hint", site, lanes, {"hint": HINTS[name], "value": values, "found": found})
                 return
@@ -234,6 +235,7 @@ class Machine:
             )
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
+            good = _there(argument, address, lanes, good, dtype)
             index = (address[good] - argument.storage.address) // dtype.itemsize
             memory = argument.storage.typed(dtype)
             before = memory[index] if self.count == 1 else None
@@ -332,6 +334,7 @@ class Machine:
                 values = np.zeros((1,) * address.ndim, dtype)
             else:
                 values = read(argument, address, dtype)
+                good = _there(argument, address, part, good, dtype)
             values = np.where(good, values, dtype.type(0)) if not _all(good) else values
             result = values if result is None else np.where(part, values, result)
         assert result is not None
@@ -351,6 +354,7 @@ class Machine:
                 self.accesses.note("tile_read_only", site, good, {"argument": argument.name}, shape)
             if argument is None or argument.storage.data is None or not argument.writeable:
                 continue
+            good = _there(argument, address, part, good, dtype)
             whole = np.broadcast_shapes(address.shape, good.shape, array.shape, (self.count, *shape))
             chosen = np.broadcast_to(good, whole)
             if chosen.any():
@@ -384,6 +388,11 @@ class Machine:
         if left.any() or not found:
             found.append((None, left))
         return found
+
+
+def _there(argument: Argument, address: np.ndarray, part: np.ndarray, good: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The lanes of `part` that have memory: also those outside the view, which `good` leaves out, in its storage."""
+    return good if good is part else part & argument.storage.holds(address, dtype.itemsize)
 
 
 def read(argument: Argument, address: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:

@@ -14,9 +14,24 @@ Combine = Callable[..., tuple[np.ndarray, ...]]
 
 
 def reduce_with(ufunc: np.ufunc, axis: int, shape: Shape, value: Any) -> np.ndarray:
-    """The reduction by a numpy function."""
+    """The reduction by a numpy function. Sums and products of narrow floats are made half by half, as lanes of a device
+    make them: one after the other, they would soon no longer grow."""
     array = whole(shape, value)
+    if array.dtype.itemsize < 4 and array.dtype.kind not in "iub" and ufunc in (np.add, np.multiply):
+        return _by_halves(ufunc, axis + 1, array)
     result: np.ndarray = ufunc.reduce(array, axis=axis + 1, dtype=array.dtype)
+    return result
+
+
+def _by_halves(ufunc: np.ufunc, axis: int, array: np.ndarray) -> np.ndarray:
+    before = (slice(None),) * axis
+    while array.shape[axis] > 1:
+        half = array.shape[axis] // 2
+        rest = array[(*before, slice(2 * half, None))]
+        array = ufunc(array[(*before, slice(half))], array[(*before, slice(half, 2 * half))])
+        if rest.shape[axis]:
+            array = np.concatenate((array, rest), axis)
+    result: np.ndarray = np.squeeze(array, axis)
     return result
 
 

@@ -23,6 +23,11 @@ class Storage:
         """One past the last byte."""
         return self.address + self.size
 
+    def holds(self, addresses: np.ndarray, size: int) -> np.ndarray:
+        """Whether accesses of `size` bytes lie in it."""
+        inside: np.ndarray = (addresses >= self.address) & (addresses <= self.end - size)
+        return inside
+
     def typed(self, dtype: np.dtype[Any]) -> np.ndarray:
         """The whole elements from the first byte on, sharing memory."""
         found = self._typed.get(dtype)

@@ -18,18 +18,19 @@ JUMPS = ("cf.br", "cf.cond_br")
 
 
 def blocks(writer: TileWriter, region: Region) -> list[str]:
-    """Every block in the order of the text, for those programs that come to it; returns the names of what the region
+    """Every block after those that lead to it, for the programs that come to it; returns the names of what the region
     returns. Raises Unsupported for a way back."""
-    numbers = {id(block): number for number, block in enumerate(region.blocks)}
+    ordered = _ordered(region.blocks[0])
+    numbers = {id(block): number for number, block in enumerate(ordered)}
     paths = fresh(writer, "paths")
-    for block in region.blocks[1:]:
+    for block in ordered[1:]:
         names = [writer.define(argument) for argument in block.arguments]
         assign(writer, names, ["None"] * len(names))
-    ends = [block.operations[-1] for block in region.blocks if block.operations[-1].name not in JUMPS]
+    ends = [block.operations[-1] for block in ordered if block.operations[-1].name not in JUMPS]
     results = [fresh(writer, "result") for _ in (ends[0].operands if ends else ())]
     assign(writer, results, ["None"] * len(results))
     writer.emit(f"{paths} = {writer.constant(Paths, 'Paths')}(m)")
-    for number, block in enumerate(region.blocks):
+    for number, block in enumerate(ordered):
         if number:
             writer.emit(f"if {paths}.enter({number}):")
             writer.indent()
@@ -48,6 +49,24 @@ def blocks(writer: TileWriter, region: Region) -> list[str]:
             writer.dedent()
     writer.emit(f"{paths}.end()")
     return results
+
+
+def _ordered(first: Block) -> list[Block]:
+    """The blocks that can be reached, each after all that lead to it (as far as there is no way back)."""
+    ordered: list[Block] = []
+    seen = {id(first)}
+    stack = [(first, iter(first.operations[-1].successors))]
+    while stack:
+        block, ways = stack[-1]
+        for target in ways:
+            if id(target) not in seen:
+                seen.add(id(target))
+                stack.append((target, iter(target.operations[-1].successors)))
+                break
+        else:
+            ordered.append(block)
+            stack.pop()
+    return ordered[::-1]
 
 
 def _leave(writer: TileWriter, op: Op, paths: str, numbers: dict[int, int]) -> None:

@@ -13,7 +13,7 @@ from npuscope.errors import Unsupported
 from npuscope.mlir.types import element_type, is_float, is_integer
 from npuscope.mlir.types import shape as extents_of
 
-_POINTER = re.compile(r"!tt\.ptr<(.*?)(?:,\s*\d+)?>")
+_POINTER = re.compile(r'!tt\.ptr<(.*?)(?:,\s*(?:\d+|"\w+"))?>')  # the address space is a number or a word
 _FLOATS: dict[str, Any] = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,

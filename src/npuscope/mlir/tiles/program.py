@@ -13,7 +13,7 @@ from npuscope.mlir.location import inherit_locations, user_frames
 from npuscope.mlir.program import AddSite, IsLibrary, Writer, compile_text
 from npuscope.mlir.reader import Op, Value, parse_module
 from npuscope.mlir.tiles import tile_lowerings
-from npuscope.mlir.tiles.kinds import element_of, shape_of
+from npuscope.mlir.tiles.kinds import dtype_of, element_of, is_pointer, pointee_of, shape_of
 from npuscope.mlir.tiles.literals import parse_listed
 from npuscope.mlir.types import is_float
 from npuscope.tile.hints import HINTS
@@ -46,7 +46,8 @@ class TileWriter(Writer):
             if name in op.attributes and len(op.results) == 1:
                 outer, self._op = self._op, op
                 values = parse_listed(op.attributes[name])
-                self.emit(f"m.hint({self.site()}, {name!r}, {values}, {self.use(op.results[0])})")
+                step = dtype_of(pointee_of(op.results[0].type)).itemsize if is_pointer(op.results[0].type) else 1
+                self.emit(f"m.hint({self.site()}, {name!r}, {values}, {self.use(op.results[0])}, {step})")
                 self._op = outer
         if self.nan and len(op.results) == 1 and op.name not in SILENT and is_float(element_of(op.results[0].type)):
             self._look_for_nan(op)
