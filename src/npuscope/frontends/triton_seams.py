@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from npuscope.errors import UserError
+from npuscope.frontends import triton_breakpoint
 from npuscope.frontends.launch import Session
 from npuscope.frontends.triton_values import host_value
 
@@ -35,6 +36,7 @@ def install(session: Session) -> None:
     Autotuner._bench = first_that_compiles
     testing.do_bench = testing.do_bench_cudagraph = run_once
     _specialise_without_gluon()
+    triton_breakpoint.install()
 
 
 def _run(original: Callable[..., Any], session: Session) -> Callable[..., Any]:
