@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from programs.tile_bench import Bench
-
-_bench: list[Bench] = []
+from programs.tile_bench import Bench, the_bench
 
 
 @pytest.fixture
@@ -17,8 +15,5 @@ def bench() -> Iterator[Bench]:
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    if not _bench:
-        _bench.append(Bench())
-    _bench[0].install()
-    yield _bench[0]
+    yield the_bench()
     torch.set_num_threads(threads)

@@ -28,7 +28,7 @@ def test_max_contiguous(bench: Bench) -> None:
 def test_read_only(bench: Bench) -> None:
     """numpy's flag."""
     finding = bench.run(bench.kernels("fault_kernels").writes_what_is_read_only).only("write-to-read-only")
-    assert "target is read-only" in finding.summary
+    assert "out is read-only" in finding.summary
 
 
 def test_atomic_out_of_bounds(bench: Bench) -> None:

@@ -59,6 +59,7 @@ class Bench:
 
     def install(self) -> None:
         """Make Triton's launches this session's, also when somebody else had them meanwhile."""
+        import torch  # noqa: F401 - the hooks of torch wait for no one here
         from triton.backends import backends
         from triton.runtime.driver import driver
 
@@ -90,6 +91,7 @@ class Bench:
         session.recorder.consumers[:] = [suite.check, batches.append]
         session.chip = load_chip(chip) if chip else None
         session.nan, session.nan_seen = settings.nan, False
+        session.recorder.launches = 0
         error: BaseException | None = None
         assert session.poison is not None
         with session.poison:
@@ -102,3 +104,14 @@ class Bench:
         session.recorder.finish()
         session.recorder.consumers.clear()
         return Found(suite.findings, suite.outcomes, batches, error)
+
+
+_bench: list[Bench] = []
+
+
+def the_bench() -> Bench:
+    """The process's only bench, ready for launches."""
+    if not _bench:
+        _bench.append(Bench())
+    _bench[0].install()
+    return _bench[0]
