@@ -1,3 +1,4 @@
+# ruff: noqa: SIM108
 """Kernels in the shape of public bug reports, each with its clean twin; a function launches one of them."""
 
 from __future__ import annotations

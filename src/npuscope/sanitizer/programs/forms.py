@@ -11,16 +11,16 @@ from npuscope.trace.schema import Fault, Role
 
 OPERATIONS = {
     "arith.addf": "an addition", "arith.subf": "a subtraction", "arith.mulf": "a multiplication",
-    "arith.divf": "a division", "arith.remf": "a remainder", "tt.precise_divf": "a division", "tt.reduce": "a reduction",
-    "tt.scan": "a scan", "arith.truncf": "a conversion", "arith.extf": "a conversion", "tt.fp_to_fp": "a conversion",
+    "arith.divf": "a division", "arith.remf": "a remainder", "tt.precise_divf": "a division",
+    "tt.reduce": "a reduction", "tt.scan": "a scan", "arith.truncf": "a conversion", "arith.extf": "a conversion", "tt.fp_to_fp": "a conversion",
 }  # fmt: skip
 """What operations are called that are no function of tl."""
 DOES = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "update"}
 
 
 def finding(
-    batch: Batch, fault: Fault, kind: str, summary: str, advice: str, *notes: str, severity: Severity = Severity.ERROR
-) -> Finding:
+    batch: Batch, fault: Fault, kind: str, summary: str, advice: str, *notes: str, severity: Severity = Severity.ERROR,
+) -> Finding:  # fmt: skip
     """A finding about a line of a launch of programs; empty notes are left out."""
     launch = batch.launch
     return Finding(
@@ -47,7 +47,8 @@ def misaligned(batch: Batch, fault: Fault) -> Finding:
         batch, fault, "misaligned",
         f"{number(count, 'lane')} {DOES[Role(facts['role'])]}{'s' * (count == 1)} {size} bytes of {name} at an address "
         f"that is no multiple of {size}: {facts['address']:#x} is {facts['rest']} too far",
-        "A device faults here, or takes other bytes. Move pointers by whole elements of their type.", where(batch, fault),
+        "A device faults here, or takes other bytes. Move pointers by whole elements of their type.",
+        where(batch, fault),
     )  # fmt: skip
 
 

@@ -57,7 +57,10 @@ class Rows:
         """A number for each row: equal ones are one operation of the programs of a batch, done together."""
         fresh = np.ones(self.serial.size, np.bool_)
         fresh[1:] = (
-            (self.site[1:] != self.site[:-1]) | ((self.semantics[1:] ^ self.semantics[:-1]) & TURN != 0) | (self.program[1:] <= self.program[:-1]) | (np.diff(self.serial) != 1)
+            (self.site[1:] != self.site[:-1])
+            | ((self.semantics[1:] ^ self.semantics[:-1]) & TURN != 0)
+            | (self.program[1:] <= self.program[:-1])
+            | (np.diff(self.serial) != 1)
         )
         return np.cumsum(fresh)
 
