@@ -31,7 +31,7 @@ COMMAND = re.compile(r"\$ npuscope check (?:(.*) )?(\w+)\.py\n")
 KIND = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")
 OF_TILES = frozenset(
     ("integer-overflow", "division-by-zero", "device-assert", "false-hint", "masked-outside", "nan-origin", "race-lanes",
-     "lost-result", "unwritten-output")
+     "lost-result", "unwritten-output", "outside-block")
 )  # fmt: skip
 """Classes that only Triton kernels have; docs/triton.md has them."""
 

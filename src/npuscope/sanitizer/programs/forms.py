@@ -7,12 +7,13 @@ from typing import Any
 from npuscope.sanitizer.findings import Finding, Severity, launched
 from npuscope.sanitizer.programs.places import lanes, number
 from npuscope.trace.recorder import Batch
-from npuscope.trace.schema import Fault, Role
+from npuscope.trace.schema import INSIDE_BLOCK, Fault, Role
 
 OPERATIONS = {
     "arith.addf": "an addition", "arith.subf": "a subtraction", "arith.mulf": "a multiplication",
     "arith.divf": "a division", "arith.remf": "a remainder", "tt.precise_divf": "a division",
-    "tt.reduce": "a reduction", "tt.scan": "a scan", "arith.truncf": "a conversion", "arith.extf": "a conversion", "tt.fp_to_fp": "a conversion",
+    "tt.reduce": "a reduction", "tt.scan": "a scan", "arith.truncf": "a conversion", "arith.extf": "a conversion",
+    "tt.fp_to_fp": "a conversion",
 }  # fmt: skip
 """What operations are called that are no function of tl."""
 DOES = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "update"}
@@ -77,12 +78,25 @@ def read_only(batch: Batch, fault: Fault) -> Finding:
 def asserted(batch: Batch, fault: Fault) -> Finding:
     """A device_assert that does not hold."""
     facts = fault.facts
+    if facts["message"] == INSIDE_BLOCK:
+        return _outside_block(batch, fault)
     count = f" in {number(facts['lanes'], 'lane')}" if facts.get("tile") else ""
     message = str(facts["message"]).strip()
     return finding(
         batch, fault, "device-assert", f"the assertion does not hold{count}" + (f": {message}" if message else ""),
         "A device stops here when assertions are on (TRITON_DEBUG=1), and goes on with the wrong values when not.",
         where(batch, fault),
+    )  # fmt: skip
+
+
+def _outside_block(batch: Batch, fault: Fault) -> Finding:
+    """A block that reaches beyond the shape of its pointer."""
+    count = fault.facts["lanes"]
+    return finding(
+        batch, fault, "outside-block",
+        f"{number(count, 'lane')} of a block lie{'s' * (count == 1)} outside the shape that its pointer was made with",
+        "Without boundary_check the whole block counts as valid: what lies beside the shape is read or written. Name the "
+        "axes that the block may leave in boundary_check.", where(batch, fault),
     )  # fmt: skip
 
 
