@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
-
 from zlib import crc32
 
 import numpy as np
@@ -145,8 +144,8 @@ class Accesses:
         self.recorder.add_access_columns(rows)
 
     def _explicit(
-        self, site: int, role: Role, argument: Argument, place: tuple[Affine | np.ndarray, np.ndarray], good: np.ndarray,
-        size: int, shape: tuple[int, ...], semantics: int, name: str,
+        self, site: int, role: Role, argument: Argument, place: tuple[Affine | np.ndarray, np.ndarray],
+        good: np.ndarray, size: int, shape: tuple[int, ...], semantics: int, name: str,
     ) -> None:  # fmt: skip
         address = place[1]
         whole = np.broadcast_shapes(address.shape, good.shape)
@@ -171,7 +170,7 @@ class Accesses:
         """What tells which lane touches what: a number for each program, and one for all."""
         if isinstance(address, Affine):
             return address.base, self._shape(address.strides)
-        return 0, -1 - crc32(np.ascontiguousarray(address).view(np.uint8))
+        return 0, -1 - crc32(np.ascontiguousarray(address).tobytes())
 
     def _shape(self, shape: tuple[int, ...]) -> int:
         return self._shapes.setdefault(shape, len(self._shapes) + 1)
@@ -219,7 +218,10 @@ class Accesses:
             chosen = lanes & side
             if chosen.any():
                 first = argument.element(int(address[chosen].flat[0]))
-                facts = {"role": int(role), "argument": argument.name, "buffer": argument.number, "first": first, "last": first}
+                facts = {
+                    "role": int(role), "argument": argument.name, "buffer": argument.number, "first": first,
+                    "last": first,
+                }  # fmt: skip
                 self.note("tile_masked", site, chosen, facts, shape)
 
     def _elsewhere(

@@ -152,6 +152,9 @@ the same time differs from; a store of what was there before; set for every othe
 can be told apart. The operand ``a`` tells the shape of the tile, ``b`` and
 ``c`` which lane touches what: where all three are equal, each lane of two operations touches the same place."""
 
+INSIDE_BLOCK = "npuscope: inside the shape of the block pointer"
+"""What a kernel swears, without its author's knowing, of each block pointer that it uses."""
+
 AFTER_LAUNCH = "kernel launch"
 """Name of the site of a free that the DSL itself does when a launch has ended."""
 

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM108
 """Kernels in the shape of public bug reports, each with its clean twin; a function launches one of them."""
 
 from __future__ import annotations
@@ -157,6 +158,24 @@ def heads_described(source, target, T, WIDTH: tl.constexpr, BLOCK_T: tl.constexp
     t = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T)
     d = tl.arange(0, BLOCK_D)
     tl.store(target + head + t[:, None] * 40 + d[None, :], value, mask=d[None, :] < 40)
+
+
+@triton.jit
+def heads_pointed_at(source, target, T, BLOCK_T: tl.constexpr, BLOCK_D: tl.constexpr, CHECKED: tl.constexpr):
+    head, start = tl.program_id(1) * T * 40, tl.program_id(0) * BLOCK_T
+    block = tl.make_block_ptr(source + head, (T, 40), (40, 1), (start, 0), (BLOCK_T, BLOCK_D), (1, 0))
+    if CHECKED:
+        value = tl.load(block, boundary_check=(1,), padding_option="zero")
+    else:
+        value = tl.load(block)
+    t, d = start + tl.arange(0, BLOCK_T), tl.arange(0, BLOCK_D)
+    tl.store(target + head + t[:, None] * 40 + d[None, :], value, mask=d[None, :] < 40)
+
+
+def t16_pointer(checked: bool) -> None:
+    source, target = torch.randn(3, 32, 40), torch.zeros(3, 32, 40)
+    heads_pointed_at[(2, 3)](source, target, 32, BLOCK_T=16, BLOCK_D=64, CHECKED=checked)
+    assert bool((source == target).all())
 
 
 def t16(how: str = "by hand") -> None:

@@ -130,6 +130,21 @@ def test_t16_tile_wider_than_the_head(launch: Any) -> None:
     assert lie.cores == ("program (1, 2)",)
 
 
+def test_t16_block_pointer(launch: Any) -> None:
+    """Outside the shape of the pointer in every program, outside the tensor in the last head; with the check clean."""
+    if not hasattr(pytest.importorskip("triton.language.core"), "_block_ptr"):
+        pytest.skip("this Triton has no block pointers")
+    found = launch("t16_pointer", False)
+    assert found.kinds == ["illegal-read", "outside-block"]
+    outside = next(finding for finding in found.findings if finding.kind == "outside-block")
+    assert "2,304 lanes of a block lie outside the shape" in outside.summary
+    assert "lanes [0, 40] to [15, 63] of [16, 64]" in outside.notes[0]
+    assert outside.facts["in_programs"] == 6
+    illegal = next(finding for finding in found.findings if finding.kind == "illegal-read")
+    assert illegal.cores == ("program (1, 2)",)
+    assert launch("t16_pointer", True).findings == []
+
+
 def test_t17_transpose_without_bounds(launch: Any) -> None:
     """Read and write; rows that run into the next one are also written by the program whose they are."""
     found = launch("t17")

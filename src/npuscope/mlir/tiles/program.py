@@ -56,9 +56,9 @@ class TileWriter(Writer):
 
     def _look_for_nan(self, op: Op) -> None:
         outer, self._op = self._op, op
-        inputs = ", ".join(self.uses(op.operands))
-        words = f"{self.site()}, ({inputs}{',' * bool(inputs)}), {shape_of(op.results[0].type)}, {self.use(op.results[0])}"
-        self.emit(f"m.look_for_nan({words})")
+        inputs = "".join(f"{name}, " for name in self.uses(op.operands))
+        result = op.results[0]
+        self.emit(f"m.look_for_nan({self.site()}, ({inputs}), {shape_of(result.type)}, {self.use(result)})")
         self._op = outer
 
     def is_used(self, value: Value) -> bool:

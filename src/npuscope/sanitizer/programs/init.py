@@ -8,8 +8,8 @@ import numpy as np
 
 from npuscope.sanitizer.access import width_of
 from npuscope.sanitizer.findings import Collector, Finding, Severity
-from npuscope.sanitizer.programs.rows import Intervals, RowReader, Rows, TooMany, intervals
 from npuscope.sanitizer.programs.places import are, element, listed, number, span
+from npuscope.sanitizer.programs.rows import Intervals, RowReader, Rows, TooMany, intervals
 from npuscope.sanitizer.programs.sides import row_finding, view
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, Role
@@ -89,7 +89,8 @@ class ProgramInit:
         first = int(places.min())
         words = f"{number(count, 'element')} of {buffer.name} {are(count)} read that nothing has written"
         summary = f"{words}, {element(buffer, first)} first" if count > 1 else f"{words}: {element(buffer, first)}"
-        advice = f"Give {buffer.name} a value before the launch (torch.zeros instead of torch.empty), or mask the lanes."
+        cure = "a value before the launch (torch.zeros instead of torch.empty)"
+        advice = f"Give {buffer.name} {cure}, or mask the lanes."
         finding = row_finding(
             access, "uninitialised-read", Severity.ERROR, summary, advice, count * width_of(buffer), first
         )
@@ -111,7 +112,8 @@ class ProgramInit:
         row = int(np.flatnonzero((rows.buffer == number) & (rows.role != Role.READ))[:1].sum())
         finding = row_finding(
             view(rows, row), "unwritten-output", Severity.ADVISORY,
-            f"{left:,} of {-(-buffer.size // width):,} elements of {buffer.name} are left unwritten: {_listed(buffer, first, last)}",
+            f"{left:,} of {-(-buffer.size // width):,} elements of {buffer.name} are left unwritten: "
+            f"{_listed(buffer, first, last)}",
             f"If {buffer.name} is read as a whole later, this launch of {launch.kernel} has to write them too.",
             left * width, int(first[0]),
         )  # fmt: skip
@@ -158,7 +160,8 @@ def uncovered(spans: np.ndarray, cover: np.ndarray) -> np.ndarray:
 
 def _listed(buffer: Buffer, first: np.ndarray, last: np.ndarray) -> str:
     """``3, 5-9, ...``, or with an index for each axis."""
-    pairs = [(low, high - 1) for low, high in zip(first[: MOST_SHOWN + 1].tolist(), last[: MOST_SHOWN + 1].tolist(), strict=True)]
+    lows, highs = (ends[: MOST_SHOWN + 1].tolist() for ends in (first, last))
+    pairs = [(low, high - 1) for low, high in zip(lows, highs, strict=True)]
     if len(buffer.shape) < 2:
         return listed(pairs, MOST_SHOWN)
     words = [span(buffer, low, high + 1).removeprefix(buffer.name) for low, high in pairs[:MOST_SHOWN]]

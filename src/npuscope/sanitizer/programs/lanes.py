@@ -46,8 +46,9 @@ def unguarded(rows: Rows) -> list[Pair]:
 def _joined(rows: Rows, pairs: list[Pair]) -> Pair:
     first, *others = sorted(pairs, key=lambda pair: int(rows.serial[pair.later]))
     lines = ", ".join(str(line) for _, line in dict.fromkeys(rows.line(pair.later) for pair in others))
-    also = (f"Line{'s' * (len(others) > 1)} {lines} read{'s' * (len(others) == 1)} what it stores in the same way.",) if others else ()
-    return replace(first, times=sum(pair.times for pair in pairs), also=also)
+    several = len(others) > 1
+    words = f"Line{'s' * several} {lines} read{'s' * (not several)} what it stores in the same way."
+    return replace(first, times=sum(pair.times for pair in pairs), also=(words,) if others else ())
 
 
 def _barriers(rows: Rows) -> np.ndarray:
@@ -69,7 +70,9 @@ def _places(rows: Rows, chosen: np.ndarray) -> np.ndarray:
     return np.unique([first[int(number)] for number in np.unique(rows.buffer[chosen])])
 
 
-def _of_program(rows: Rows, stores: np.ndarray, loads: np.ndarray, program: int, barriers: np.ndarray) -> Iterator[Pair]:
+def _of_program(
+    rows: Rows, stores: np.ndarray, loads: np.ndarray, program: int, barriers: np.ndarray
+) -> Iterator[Pair]:
     mine = stores[rows.program[stores] == program][:MOST_ROWS]
     theirs = loads[rows.program[loads] == program][:MOST_ROWS]
     written, read = intervals(rows, mine), intervals(rows, theirs)
