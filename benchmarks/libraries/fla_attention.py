@@ -199,8 +199,9 @@ def depth(dtype: torch.dtype) -> Made:
 
 
 def momentum(q: Any, k: Any, v: Any, forget: Any, keep: Any, p: Any, beta: Any, eta: Any) -> Any:
-    """The plain form takes its arguments in another order."""
-    return recurrent_momentum_delta_rule_ref(q, k, v, forget, keep, p, beta, eta)
+    """The library's kernels normalize queries and keys, and let what is read back with decay first."""
+    p = F.normalize(p, dim=-1) * forget.exp()[..., None]
+    return of_unit_length(recurrent_momentum_delta_rule_ref)(q, k, v, forget, keep, p, beta, eta)
 
 
 def narrow(dtype: torch.dtype) -> torch.Tensor:

@@ -96,7 +96,8 @@ def test_the_gaps_of_a_view_are_outside(rows: int, step: int, first: int) -> Non
     )
     got = spelled_out(bench.machine.load(1, DTYPE, (count,), False, pointer, None, None), (count,))[0]
     inside = np.arange(count) % step < 4
-    np.testing.assert_array_equal(got, data[first : first + count])  # what a device reads there
+    there = data[first : first + count]  # as a device reads it; nothing lies past the storage
+    np.testing.assert_array_equal(got, np.pad(there, (0, count - there.size)))
     outside = [fault for fault in bench.faults() if fault.code == "tile_outside"]
     assert bool(outside) == (not inside.all())
     if outside:
@@ -123,7 +124,7 @@ def test_lanes_outside_are_named_and_reach_what_lies_in_the_storage() -> None:
         and fault.facts["last"] == 11
         and fault.facts["elements"] == 4
     )
-    assert fault.facts["programs"] == [2] and fault.facts["stored"]
+    assert fault.facts["programs"] == [[2, 2]] and fault.facts["stored"]
 
 
 def test_a_float_at_an_odd_address_is_named() -> None:
