@@ -134,9 +134,9 @@ def test_assertions_and_what_cannot_be_run_are_named_with_the_line(tmp_path: Pat
     assert ours.returncode == 0, ours.stderr
     _, faults, errors = json.loads(ours.stdout)
     failed = [(core, facts) for code, core, facts in faults if code == "tile_assert"]
-    assert [(core, facts["message"], facts["lane"], facts["lanes"]) for core, facts in failed] == [
+    assert [(core, facts["message"], facts.get("from"), facts["lanes"]) for core, facts in failed] == [
         (1, "too large", [2], 2),
-        (1, "not me", [], 1),
+        (1, "not me", None, 1),
     ]
     where = {name: BAD.splitlines().index(line) + 1 for name, line in (
         ("instruction", next(line for line in BAD.splitlines() if "frob.f32" in line)),

@@ -39,7 +39,7 @@ SCRIPT = """
     ("verb", "kernel", "stand"),
     [
         ("check", "spin", "programs 1, 3, 5 at {file}:11"),
-        ("run", "lock", "programs 1-5 at {file}:18"),
+        ("run", "spin", "programs 1, 3, 5 at {file}:11"),
     ],
 )
 def test_a_kernel_that_never_ends(front: Callable[..., Any], verb: str, kernel: str, stand: str) -> None:
@@ -51,3 +51,11 @@ def test_a_kernel_that_never_ends(front: Callable[..., Any], verb: str, kernel: 
     assert line.startswith(f"npuscope: {kernel} did not end within 1 s (--timeout): "), line
     assert stand.format(file=file) in line
     assert "Traceback" not in done.stderr
+
+
+def test_programs_that_wait_for_each_other_need_no_time_limit(front: Callable[..., Any]) -> None:
+    """The lock is never given back: nothing can change any more, and that is seen at once."""
+    done = front("check", SCRIPT, after=["lock"])
+    assert done.returncode == 1, done.stderr
+    assert "lock can never finish" in done.stderr
+    assert "[deadlock]" in done.stderr and f"{done.args[-2]}:18" in done.stderr
