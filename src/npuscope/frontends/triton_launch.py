@@ -16,7 +16,6 @@ from npuscope.frontends import addresses
 from npuscope.frontends.launch import Part, Session, _torch_dtype, describe
 from npuscope.frontends.triton_programs import ProgramCache
 from npuscope.frontends.triton_values import FakeTensor, HostArray
-from npuscope.frontends.uninitialised import Runs
 from npuscope.mlir.tiles.kinds import bits_of, dtype_of, element_of, is_pointer, pointee_of
 from npuscope.mlir.tiles.program import TileProgram
 from npuscope.npu.memory import borrow
@@ -190,7 +189,7 @@ class Launches:
         argument = self._registered(storages.argument(name, value, dtype_of(pointee_of(kind))))
         return Pointer(argument, Affine(argument.address, (), (), 64))
 
-    def _undefined(self, argument: Argument) -> Runs:
+    def _undefined(self, argument: Argument) -> tuple[tuple[int, int], ...]:
         """What has no content of an argument, as byte offsets from its lowest."""
         poison = self._session.poison
         if poison is None or argument.storage.data is None or argument.gaps:
