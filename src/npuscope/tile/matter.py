@@ -24,7 +24,7 @@ from npuscope.trace.recorder import Recorder
 
 SECONDS = 2.0
 """What the question about one load may take; after that the answer is that it matters."""
-MOST_PROGRAMS = 6
+MOST_PROGRAMS = 3
 """Programs that are asked, spread over those that read such memory."""
 MOST_READS = 64
 """Reads of one line that are looked at."""
@@ -62,12 +62,12 @@ class Reads:
 
 
 class Filled(Machine):
-    """A machine that reads `other` where there is no content, and `fill` at one line; it keeps what would be written."""
+    """A machine that reads the one content where there is none, and the other at the line `site`; it keeps what would
+    be written, and at which lines there was no content (`seen`)."""
 
     spans: dict[int, Spans]
     site: int
-    fill: int
-    seen: int
+    seen: set[int]
     log: list[tuple[int, np.ndarray, np.ndarray]]
 
     def load(self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], *others: Any) -> np.ndarray:
@@ -84,8 +84,8 @@ class Filled(Machine):
         if not lanes.any():
             return result
         contents = FILLS["i" if dtype.kind == "i" else "f"]
-        self.seen += site == self.site
-        content = contents[self.fill if site == self.site else 0]
+        self.seen.add(site)
+        content = contents[site == self.site]
         return np.where(lanes, np.array(content).astype(dtype), whole(shape, result))
 
     def store(self, site: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, *others: Any) -> None:
@@ -124,20 +124,26 @@ class Matter:
     bound: Sequence[Any]
     yields: bool
     spans: dict[int, Spans]
+    _plain: dict[int, Filled | None] = field(default_factory=dict)  # runs with the one content everywhere
 
     def harmless(self, site: int, programs: Sequence[int]) -> bool:
         """Whether nothing that these programs write depends on what the load at `site` finds there."""
         end = monotonic() + SECONDS
         for program in programs:
-            runs = [self._run(program, site, fill, end) for fill in (0, 1)]
-            if any(run is None or not run.seen for run in runs) or not _alike(*(run.log for run in runs if run)):
+            if program not in self._plain:
+                self._plain[program] = self._run(program, -1, end)
+            plain = self._plain[program]
+            if plain is None or site not in plain.seen:
+                return False
+            other = self._run(program, site, end)
+            if other is None or not _alike(plain.log, other.log):
                 return False
         return bool(programs)
 
-    def _run(self, program: int, site: int, fill: int, end: float) -> Filled | None:
-        """One program with one content; None when it does not come to its end."""
+    def _run(self, program: int, site: int, end: float) -> Filled | None:
+        """One program with the other content at one line; None when it does not come to its end."""
         machine = Filled(self.grid, self.arguments, Rerun(Recorder(), target=-1))
-        machine.spans, machine.site, machine.fill, machine.seen, machine.log = self.spans, site, fill, 0, []
+        machine.spans, machine.site, machine.seen, machine.log = self.spans, site, set(), []
         machine.deadline = end
         machine.begin(program, 1)
         try:
