@@ -22,6 +22,7 @@ from npuscope.npu.memory import borrow
 from npuscope.tile.access import Accesses, stretches
 from npuscope.tile.affine import Affine
 from npuscope.tile.machine import Machine
+from npuscope.tile.matter import Matter, Reads
 from npuscope.tile.nan import NanSearch
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
@@ -87,7 +88,9 @@ class Launches:
             arguments = [value.argument for value in bound if isinstance(value, Pointer) and value.argument is not None]
             if program.dereferences:
                 arguments += self._reachable(storages)
+            hollow = frozenset(id(item) for item in arguments if recorder.buffers[item.number].undefined)
             accesses = Accesses(recorder, frozenset(id(storage) for storage in storages.found))
+            accesses.reads = Reads(hollow) if hollow and recorder.consumers else None
             machine = Machine(grid, arguments, accesses)
             if session.timeout is not None:
                 machine.deadline = monotonic() + session.timeout
@@ -101,6 +104,7 @@ class Launches:
             finally:
                 machine.end()
                 session.nan_seen = session.nan_seen or (machine.nan is not None and machine.nan.found)
+            self._ask(accesses.reads, Matter(grid, arguments, program.entry, bound, program.yields, {}))
             explain(recorder.faults, Search(grid, arguments, program.entry, bound, program.yields))
         except Stuck as stuck:
             recorder.add_fault(waits(stuck, max(recorder.rows - 1, 0)))
@@ -114,6 +118,22 @@ class Launches:
             raise
         finally:
             recorder.end()
+
+    def _ask(self, reads: Reads | None, matter: Matter) -> None:
+        """Let the trace say of loads from memory without content where nothing depends on it."""
+        if reads is None or not reads.found:
+            return
+        read = {number for _, number in reads.found}
+        for argument in matter.arguments:
+            if argument.number in read:
+                spans = np.array(self._undefined(argument), np.int64).reshape(-1, 2) + argument.low
+                if spans.size:
+                    matter.spans[argument.number] = spans
+        for site, number in reads.found:
+            programs = reads.programs(site, number, matter.spans[number]) if number in matter.spans else []
+            if programs and matter.harmless(site, programs):
+                facts = {"buffer": number, "asked": programs}
+                self._session.recorder.add_fault(Fault("tile_unused", 0, programs[0], site, facts))
 
     def _stopped(self, error: BaseException) -> None:
         """Let the trace say that the launch did not come to its end."""
@@ -170,15 +190,19 @@ class Launches:
         argument = self._registered(storages.argument(name, value, dtype_of(pointee_of(kind))))
         return Pointer(argument, Affine(argument.address, (), (), 64))
 
+    def _undefined(self, argument: Argument) -> tuple[tuple[int, int], ...]:
+        """What has no content of an argument, as byte offsets from its lowest."""
+        poison = self._session.poison
+        if poison is None or argument.storage.data is None or argument.gaps:
+            return ()
+        begin = argument.low - argument.storage.address
+        data = argument.storage.data[begin : begin + argument.high - argument.low]
+        return poison.runs(data, argument.dtype)
+
     def _registered(self, argument: Argument) -> Argument:
         """The argument with a buffer in the trace."""
-        session = self._session
-        undefined: Any = ()
-        if session.poison is not None and argument.storage.data is not None and not argument.gaps:
-            begin = argument.low - argument.storage.address
-            data = argument.storage.data[begin : begin + argument.high - argument.low]
-            undefined = session.poison.runs(data, argument.dtype)
-        argument.number = session.recorder.add_buffer(
+        undefined = self._undefined(argument)
+        argument.number = self._session.recorder.add_buffer(
             Buffer(
                 Space.GM, -1, argument.low, argument.high - argument.low, "argument", argument.name,
                 argument.dtype.name, argument.shape, writeable=argument.writeable, undefined=undefined,

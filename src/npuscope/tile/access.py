@@ -35,6 +35,7 @@ class Accesses:
     recorder: Recorder
     watched: frozenset[int] = frozenset()
     keep_all: bool = False
+    reads: Any = None  # takes reads of memory that had no content (npuscope.tile.matter)
     first: int = 0
     count: int = 0
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -66,6 +67,9 @@ class Accesses:
                 lanes = (lanes[0][alive] if np.ndim(lanes[0]) else lanes[0], lanes[1])
         if programs.size:
             self._rows(site, role, argument, programs, starts, footprints, (self._shape(shape), *lanes, semantics))
+            if role is Role.READ and self.reads is not None and id(argument) in self.reads.hollow:
+                low, high = (np.broadcast_to(bound, (count,))[programs - self.first] for bound in (region.low, region.high))
+                self.reads.note(site, argument, programs, low, high)
 
     def lanes(
         self, site: int, role: Role, argument: Argument | None, place: tuple[Affine | np.ndarray, np.ndarray],
@@ -82,9 +86,19 @@ class Accesses:
             self._misaligned(site, role, argument, address, good, size, shape)
         if type(address) is Wrapped and argument is not None:
             self._elsewhere(site, role, argument, address, good, shape)
+        if role is Role.READ and argument is not None and self.reads is not None and id(argument) in self.reads.hollow:
+            self._hollow(site, argument, address, good, size)
         if argument is not None and (self.keep_all or id(argument.storage) in self.watched):
             self._explicit(site, role, argument, place, good, size, shape, semantics, name)
         return good
+
+    def _hollow(self, site: int, argument: Argument, address: np.ndarray, good: np.ndarray, size: int) -> None:
+        from npuscope.tile.matter import bounds
+
+        programs, low, high = bounds(plain(address), good, size)
+        if max(address.shape[0], good.shape[0]) == 1 and programs.size:
+            programs = np.arange(self.count)
+        self.reads.note(site, argument, self.first + programs, low, high)
 
     def mark(self, bits: np.ndarray) -> None:
         """Add bits, one number for each program, to the operand d of what was noted last."""

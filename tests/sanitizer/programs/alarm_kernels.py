@@ -240,3 +240,31 @@ def windows(x, out, n, BLOCK: tl.constexpr, KEEP: tl.constexpr):
 
 def stores_overlapping_windows() -> None:
     windows[(8,)](torch.arange(300.0), torch.zeros(300), 300, BLOCK=64, KEEP=32)
+
+
+@triton.jit
+def halves(x, half, out, WHERE: tl.constexpr, SIZE: tl.constexpr):
+    tile = tl.program_id(0) * SIZE * SIZE
+    row, column = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    value = tl.load(half + tile + row * SIZE + column)
+    lower = row >= column
+    kept = tl.where(lower, value, 0.0) if WHERE else value * lower.to(tl.float32)
+    other = tl.load(x + tile + row * SIZE + column)
+    tl.store(out + tile + row * SIZE + column, tl.dot(kept, other, input_precision="ieee"))
+
+
+@triton.jit
+def lower_half(half, SIZE: tl.constexpr):
+    tile = tl.program_id(0) * SIZE * SIZE
+    row, column = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    tl.store(half + tile + row * SIZE + column, 1.0, mask=row >= column)
+
+
+def loads_more_than_it_uses(where: bool = True) -> None:
+    half, out = torch.empty(4, 16, 16), torch.empty(4, 16, 16)
+    lower_half[(4,)](half, SIZE=16)
+    halves[(4,)](torch.randn(4, 16, 16), half, out, WHERE=where, SIZE=16)
+
+
+def multiplies_garbage_by_zero() -> None:
+    loads_more_than_it_uses(False)

@@ -16,6 +16,7 @@ WARNED = {
 }  # fmt: skip
 ADVISED = {"divides_padding": "division-by-zero"}
 WRONG = {"batches_that_differ": "race-waw"}
+GARBAGE = ["loads_more_than_it_uses", "multiplies_garbage_by_zero"]
 SILENT = [
     "doubles_in_place", "reads_its_own_lanes_again", "reads_with_another_mask", "reads_what_each_lane_scattered",
     "loops_over_tiles", "adds_parts_atomically", "multiplies_with_wrapped_rows", "draws_random_numbers",
@@ -45,8 +46,19 @@ def test_severity(bench: Bench, name: str, kind: str, severity: Severity) -> Non
     assert finding.severity is severity
 
 
+@pytest.mark.parametrize(("name", "severity"), [(GARBAGE[0], Severity.ADVISORY), (GARBAGE[1], Severity.ERROR)])
+def test_garbage(bench: Bench, name: str, severity: Severity) -> None:
+    """Memory without content that is loaded and dropped is an advisory; 0 times what may be a NaN is an error."""
+    found = bench.run(getattr(bench.kernels("alarm_kernels"), name))
+    finding = next(finding for finding in found.findings if finding.kind == "uninitialised-read")
+    assert finding.severity is severity
+    assert "480 elements of half are read that nothing has written" in finding.summary
+    assert ("nothing that is written depends on it" in finding.summary) == (severity is Severity.ADVISORY)
+    assert {other.kind for other in found.findings} == {"uninitialised-read", "unwritten-output"}
+
+
 def test_every_kernel_is_launched(bench: Bench) -> None:
     """No function of the file is left out of the tables above."""
     module: Any = bench.kernels("alarm_kernels")
     launches = {name for name, item in vars(module).items() if inspect.isfunction(item)}
-    assert launches == {*SILENT, *WARNED, *ADVISED, *WRONG}
+    assert launches == {*SILENT, *WARNED, *ADVISED, *WRONG, *GARBAGE}

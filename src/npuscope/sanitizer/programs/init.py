@@ -85,16 +85,24 @@ class ProgramInit:
 
     def _report_read(self, rows: Rows, readers: np.ndarray, buffer: Buffer, places: np.ndarray) -> None:
         access = view(rows, int(readers[0]))
+        unused = any(
+            fault.code == "tile_unused" and fault.site == access.site_number and rows.buffers[fault.facts["buffer"]] == buffer
+            for fault in rows.batch.faults
+        )
         count = int(np.unique(places).size)
         first = int(places.min())
         words = f"{number(count, 'element')} of {buffer.name} {are(count)} read that nothing has written"
         summary = f"{words}, {element(buffer, first)} first" if count > 1 else f"{words}: {element(buffer, first)}"
         cure = "a value before the launch (torch.zeros instead of torch.empty)"
         advice = f"Give {buffer.name} {cure}, or mask the lanes."
+        if unused:
+            summary += ", but nothing that is written depends on it"
+            advice = f"Leave these elements out with a mask, or give {buffer.name} a value, if that is to stay so."
+        severity = Severity.ADVISORY if unused else Severity.ERROR
         finding = row_finding(
-            access, "uninitialised-read", Severity.ERROR, summary, advice, count * width_of(buffer), first
+            access, "uninitialised-read", severity, summary, advice, count * width_of(buffer), first
         )
-        key = (finding.kind, finding.kernel, access.site_number, buffer.name)
+        key = (finding.kind, finding.kernel, access.site_number, buffer.name, severity)
         programs = np.unique(rows.program[readers])
         cores = tuple(rows.batch.launch.cores[number].name for number in programs[:MOST_SHOWN].tolist())
         facts = {"in_programs": int(programs.size)}
