@@ -1,4 +1,5 @@
-# setup, demo, test, test-triton-matrix, lint, bench, clean. Everything is installed into .venv (the matrix: .venv-triton-*).
+# setup, demo, test, test-triton-matrix, lint, bench, clean. Everything is installed into .venv (the matrix into
+# .venv-triton-*), but for the browser of the page tests.
 
 PYTHON ?= python3
 VENV := .venv
@@ -35,8 +36,9 @@ $(SETUP): pyproject.toml | $(BIN)/pip
 	@command -v chromium chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && $(BROWSER); } || echo 'setup: no chromium: page tests will fail' >&2
 	@touch $(SETUP) $(DEMO)
 
+# Not compiled beforehand: most of PyTorch is never imported, and it would take half a minute.
 $(DEMO): pyproject.toml | $(BIN)/pip
-	@$(PIP) install -e '.[pyasc,torch]' || \
+	@$(PIP) install --no-compile -e '.[pyasc,torch]' || \
 	{ echo 'demo: PyTorch cannot be installed here: the live trace will be left out' >&2; $(PIP) install -e '.[pyasc]'; }
 	@touch $(DEMO)
 

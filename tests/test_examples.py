@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CLEAN = sorted((ROOT / "examples" / "pyasc").glob("*.py"))
+CLEAN = sorted(path for dsl in ("pyasc", "triton") for path in (ROOT / "examples" / dsl).glob("*.py"))
 BUGS = {
     "add_tail_too_long": {("illegal-read", "asc.data_copy(x_local, x_gm[i * tile:], tile)"),
                           ("illegal-read", "asc.data_copy(y_local, y_gm[i * tile:], tile)"),
@@ -22,6 +22,8 @@ BUGS = {
     "misaligned_offset": {("misaligned", "asc.data_copy(y_local, y_gm[i * tile:], tile)"),
                           ("misaligned", "asc.add(z_local, x_local, y_local, tile)")},
     "missing_flag": {("race-raw", "asc.add(z_local, x_local, y_local, tile)")},
+    "triton_mask_too_wide": {("illegal-read", "x = tl.load(x_ptr + start + lanes, mask=mask)"),
+                             ("illegal-write", "tl.store(out_ptr + start + lanes, x * factor, mask=mask)")},
     "ub_overrun": {("illegal-write", "asc.muls(work, x_local, 1.0, count=width)  # runs on into peak")},
 }
 

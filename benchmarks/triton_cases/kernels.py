@@ -227,7 +227,7 @@ def case_histogram(n: int = 1 << 16, bins: int = 256) -> tuple[torch.Tensor, tor
     return out, torch.bincount(x.cpu(), minlength=bins).to(torch.int32).to(DEVICE)
 
 
-def main(name: str) -> None:
+def measure(name: str) -> None:
     """Run one case and say what it took."""
     torch.set_num_threads(1)
     start = time.process_time()
@@ -239,4 +239,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    measure(sys.argv[1])

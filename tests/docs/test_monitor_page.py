@@ -162,7 +162,9 @@ def test_every_command_prints_what_the_page_shows(scene: Scene) -> None:
             pieces = [
                 re.escape(piece) for piece in plain(scene.here(line).replace("node7", os.uname().nodename)).split("...")
             ]
-            assert any(re.fullmatch(".*".join(pieces), one) for one in lines), f"{example.command}: {line}\n{printed}"
+            # A reason goes on with whoever else on this machine has not registered.
+            rest = "(; .*)?" if line.startswith("dyno: ") else ""
+            assert any(re.fullmatch(".*".join(pieces) + rest, one) for one in lines), f"{example.command}: {line}\n{printed}"
 
 
 def test_the_three_commands_are_there() -> None:

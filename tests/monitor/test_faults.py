@@ -19,8 +19,9 @@ from daemon_process import Daemon, environment, python
 
 from npuscope import __version__
 from npuscope.monitor import proc
-from npuscope.monitor.daemon import connections, identity, registry
+from npuscope.monitor.daemon import connections, identity, registry, unmatched
 from npuscope.monitor.daemon.addresses import Address
+from npuscope.monitor.daemon.order import Order
 from npuscope.monitor.daemon.reader import Reader
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.rpc_server import MOST_CONNECTIONS
@@ -290,7 +291,8 @@ def test_another_user_does_not_speak_for_the_vendors_plugin(daemon: Daemon) -> N
 
 
 def test_a_full_registry_turns_newcomers_away_in_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MOST_PROCESSES", 1)
+    for module in (registry, unmatched):
+        monkeypatch.setattr(module, "MOST_PROCESSES", 1)
     reader = Reader([Address(f"{folder}/dynolog".encode(), Dialect.KINETO, 0o666)], Registry())
     reader.start()
     try:
@@ -306,10 +308,9 @@ def test_a_full_registry_turns_newcomers_away_in_words(folder: Path, monkeypatch
             assert client.recv(100) == EMPTY_REPLY
         lines = [str(reader.events.get(timeout=5)) for _ in range(reader.events.qsize())]
         assert any("was turned away: too many are registered" in line for line in lines)
-        order = registry.Order("A=1", 9, (0,), 3, None, Dialect.KINETO)
-        assert "1 polls were turned away: the daemon keeps at most 1 processes" in reader.call(
-            lambda known: known.why_nothing(order)
-        )
+        order = Order("A=1", 9, (0,), 3, None, Dialect.KINETO)
+        said = reader.call(lambda known: known.trigger(order, time.time())).reason or ""
+        assert "1 polls were turned away: the daemon keeps at most 1 processes" in said
     finally:
         reader.stop()
 

@@ -11,7 +11,7 @@ from daemon_process import Daemon
 from perfetto import slices
 from training import operators, order, running, status, stepping, wait_until, written
 
-AHEAD_SECONDS = 12.0
+AHEAD_SECONDS = 8.0
 
 
 def test_a_start_time_is_kept_and_a_second_request_is_refused_meanwhile(daemon: Daemon) -> None:

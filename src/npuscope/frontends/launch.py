@@ -32,8 +32,8 @@ class Session:
     `chip` None means: the chip that the script names. `print_line` receives each line that a kernel prints,
     `notice` what the user should know of how the run differs from one on a card, `poison` knows
     which memory has no content yet, `heap` the device memory that the script allocates itself. `programs` are the parts
-    of a Triton grid that run (all when there are none), `timeout` the seconds that one launch may take; `nan` asks for the
-    first NaN of Triton launches, `nan_seen` tells that there has been one.
+    of a Triton grid that run (all when there are none), `timeout` the seconds that one launch may take; `nan` asks for
+    the first NaN of Triton launches, `nan_seen` tells that there has been one.
     """
 
     recorder: Recorder = field(default_factory=Recorder)

@@ -16,8 +16,10 @@ from contextlib import suppress
 from typing import Any
 
 from npuscope.errors import UserError
+from npuscope.frontends import triton_breakpoint
 from npuscope.frontends.launch import Session
 from npuscope.frontends.triton_values import host_value
+from npuscope.trace.schema import INSIDE_BLOCK
 
 MILLISECONDS = 1.0
 """What every measurement says: nothing is timed here."""
@@ -35,6 +37,32 @@ def install(session: Session) -> None:
     Autotuner._bench = first_that_compiles
     testing.do_bench = testing.do_bench_cudagraph = run_once
     _specialise_without_gluon()
+    triton_breakpoint.install()
+    _swear_by_blocks()
+
+
+def _swear_by_blocks() -> None:
+    """Let each use of a block pointer swear that the block lies inside the shape that the pointer was made with.
+
+    Without a boundary check Triton takes that for granted, and the shape does not reach the IR. Newer Triton has no
+    block pointers.
+    """
+    from triton.language import core
+
+    pointer: Any = getattr(core, "_block_ptr", None)
+    original = getattr(pointer, "_materialize", None)
+    if original is None:
+        return
+
+    def materialize(self: Any, boundary_check: Any = (), _semantic: Any = None) -> Any:
+        pointers, mask = original(self, boundary_check, _semantic=_semantic)
+        _, inside = original(self, tuple(range(len(self.block_shape))), _semantic=_semantic)
+        if mask is not None:
+            inside = _semantic.or_(inside, _semantic.not_(mask))
+        core.device_assert(inside, INSIDE_BLOCK, _semantic=_semantic)
+        return pointers, mask
+
+    pointer._materialize = materialize
 
 
 def _run(original: Callable[..., Any], session: Session) -> Callable[..., Any]:

@@ -6,8 +6,8 @@ pattern is laid by memory address, so that views need no bookkeeping, and every 
 with a payload that no computation makes: an accidental use on the host is visible too.
 
 Left alone: arrays of objects (their memory holds pointers), bool (a byte that is neither 0 nor 1 is no bool at all),
-arrays of more than 256 MiB, anything that is not plain memory of numpy or of torch on the CPU, and what the constructors of the array types return
-(`np.ndarray(shape)`, `torch.Tensor(n)`): their content counts as defined.
+arrays of more than 256 MiB, anything that is not plain memory of numpy or of torch on the CPU, and what the
+constructors of the array types return (`np.ndarray(shape)`, `torch.Tensor(n)`): their content counts as defined.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ KINDS: dict[str, Kind] = {
     "device-assert": Kind("failed assertion", "A device_assert does not hold."),
     "false-hint": Kind("false hint", "A promise to the compiler about numbers is not kept."),
     "masked-outside": Kind("masked-out lanes outside", "Lanes that a mask leaves out point outside their tensor."),
+    "outside-block": Kind("block outside its shape", "A block reaches beyond the shape of its block pointer."),
     "nan-origin": Kind("first NaN", "An operation makes a NaN of inputs that are none."),
     "lost-result": Kind("lost result", "A launch writes over what an earlier one wrote and nothing read."),
     "unwritten-output": Kind("unwritten output", "A launch leaves elements of an output without a value."),

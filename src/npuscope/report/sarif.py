@@ -114,7 +114,8 @@ def _side(access: Access) -> dict[str, Any]:
 
 def _stack(access: Access) -> dict[str, Any]:
     frames = [{"location": _location(frame, frame.function or "")} for frame in access.frames]
-    return {"message": {"text": f"{access.pipe} {access.role}s in {access.opcode}".strip()}, "frames": frames}
+    words = f"{access.pipe or access.core} {access.role}s in {access.opcode}".strip()
+    return {"message": {"text": words}, "frames": frames}
 
 
 def _location(frame: SourceFrame | None, words: str = "", kernel: str = "") -> dict[str, Any]:

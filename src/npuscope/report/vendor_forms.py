@@ -183,8 +183,9 @@ def hazard(earlier: Access, later: Access) -> str:
 
 def _side(page: Page, finding: Finding, access: Access, where: str) -> list[str]:
     core = access.core or (finding.cores[0] if finding.cores else "")
+    pipe = f"PIPE_{access.pipe} " if access.pipe else ""
     return [
-        f"{DETAIL}{f'PIPE_{access.pipe} ' if access.pipe else ''}{access.role.capitalize()} at {where} in {one_block(page, finding, core)} "
+        f"{DETAIL}{pipe}{access.role.capitalize()} at {where} in {one_block(page, finding, core)} "
         f"{DEVICE} at pc current {access.site:#x} (serialNo:{max(access.serial, 0)})",
         *frame_lines(page, access.frames),
     ]

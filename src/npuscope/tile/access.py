@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
-
 from zlib import crc32
 
 import numpy as np
@@ -16,7 +15,7 @@ from npuscope.tile.region import Region
 from npuscope.tile.storage import Argument
 from npuscope.trace.footprint import Footprint, intern
 from npuscope.trace.recorder import Recorder
-from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, Fault, Origin, Pipe, Role
+from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, TURN, Fault, Origin, Pipe, Role
 
 MOST_RUNS = 64
 """Stretches of program numbers that a fault lists."""
@@ -41,10 +40,12 @@ class Accesses:
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     _kept: dict[tuple[str, int], list[Fault]] = field(default_factory=dict)
     _last: np.ndarray | None = None
+    _turn: int = 0
 
     def begin(self, first: int, count: int) -> None:
         """Rows from now on belong to the programs [first, first + count)."""
         self.first, self.count = first, count
+        self._turn ^= TURN
 
     def region(
         self, site: int, role: Role, argument: Argument, region: Region, size: int, shape: tuple[int, ...],
@@ -124,6 +125,7 @@ class Accesses:
         rows[3] = site
         rows[4] = Origin.USER
         rows[5], rows[6], rows[7], rows[8] = operands
+        rows[8] |= self._turn
         self.recorder.add_columns(rows)
         self._last = rows
 
@@ -142,8 +144,8 @@ class Accesses:
         self.recorder.add_access_columns(rows)
 
     def _explicit(
-        self, site: int, role: Role, argument: Argument, place: tuple[Affine | np.ndarray, np.ndarray], good: np.ndarray,
-        size: int, shape: tuple[int, ...], semantics: int, name: str,
+        self, site: int, role: Role, argument: Argument, place: tuple[Affine | np.ndarray, np.ndarray],
+        good: np.ndarray, size: int, shape: tuple[int, ...], semantics: int, name: str,
     ) -> None:  # fmt: skip
         address = place[1]
         whole = np.broadcast_shapes(address.shape, good.shape)
@@ -168,7 +170,7 @@ class Accesses:
         """What tells which lane touches what: a number for each program, and one for all."""
         if isinstance(address, Affine):
             return address.base, self._shape(address.strides)
-        return 0, -1 - crc32(np.ascontiguousarray(address).view(np.uint8))
+        return 0, -1 - crc32(np.ascontiguousarray(address).tobytes())
 
     def _shape(self, shape: tuple[int, ...]) -> int:
         return self._shapes.setdefault(shape, len(self._shapes) + 1)
@@ -216,7 +218,10 @@ class Accesses:
             chosen = lanes & side
             if chosen.any():
                 first = argument.element(int(address[chosen].flat[0]))
-                facts = {"role": int(role), "argument": argument.name, "buffer": argument.number, "first": first, "last": first}
+                facts = {
+                    "role": int(role), "argument": argument.name, "buffer": argument.number, "first": first,
+                    "last": first,
+                }  # fmt: skip
                 self.note("tile_masked", site, chosen, facts, shape)
 
     def _elsewhere(

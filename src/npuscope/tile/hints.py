@@ -17,8 +17,8 @@ Broken = tuple[str, np.ndarray]
 
 
 def broken(name: str, values: tuple[int, ...], numbers: Any, step: int = 1) -> Iterator[Broken]:
-    """The promises of one kind, a value for each axis, that do not hold. Consecutive numbers are `step` apart: addresses
-    are those of bytes.
+    """The promises of one kind, a value for each axis, that do not hold. Consecutive numbers are `step` apart:
+    addresses are those of bytes.
 
     `multiple_of` speaks of the first number of every run of consecutive ones; `max_contiguous` and `max_constancy` of
     groups of so many numbers.

@@ -390,7 +390,9 @@ class Machine:
         return found
 
 
-def _there(argument: Argument, address: np.ndarray, part: np.ndarray, good: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+def _there(
+    argument: Argument, address: np.ndarray, part: np.ndarray, good: np.ndarray, dtype: np.dtype[Any]
+) -> np.ndarray:
     """The lanes of `part` that have memory: also those outside the view, which `good` leaves out, in its storage."""
     return good if good is part else part & argument.storage.holds(address, dtype.itemsize)
 

@@ -1,4 +1,4 @@
-"""Integers that did not fit their width: wrapped values that know what they should have been, up to where they are used.
+"""Integers that did not fit their width: wrapped values that know what they should have been, to where they are used.
 
 Most kernels never make one. Where one is made, sums and products of it are computed twice, as the device does and
 exactly; what is taken apart on purpose (a remainder, a shift, a mask: a hash) is an ordinary number from there on.
@@ -162,12 +162,13 @@ def wrap_arrays(operation: str, site: int, result: np.ndarray, one: np.ndarray, 
 
 
 def may_pass(operation: str, one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether a sum, difference or product of 32-bit arrays may not fit; multiplying by a hash's constant is meant to."""
+    """Whether a sum, difference or product of 32-bit arrays may not fit; one with a hash's constant is meant not to."""
     if type(one) is Wrapped or type(other) is Wrapped:
         return True
     if one.dtype.itemsize != 4 or not one.size or not other.size:
         return False
     low, high, least, most = (int(bound) for array in (one, other) for bound in (array.min(), array.max()))
+    found: tuple[int, ...]
     if operation == "*":
         if _mixes(low, high) or _mixes(least, most):
             return False

@@ -80,8 +80,10 @@ class Rerun(Accesses):
         """Which lanes may touch memory; raises Reached at the access that is looked for."""
         address, size = place[1], others[0]
         good = touched & argument.holds(address, size) if argument is not None else np.zeros_like(touched)
-        if site == self.target and role is self.role and (self.found is None) and (touched & ~good).any():
-            self.found, self.bad = np.array(address), np.broadcast_to(touched & ~good, np.broadcast_shapes(touched.shape, address.shape))
+        bad = touched & ~good
+        if site == self.target and role is self.role and bad.any():
+            self.found = np.array(address)
+            self.bad = np.broadcast_to(bad, np.broadcast_shapes(bad.shape, address.shape))
             raise Reached
         return good
 

@@ -219,8 +219,9 @@ def _read_lists(data: bytes) -> list[Explicit]:
 
 def _launch_json(launch: Launch) -> dict[str, Any]:
     plain = asdict(replace(launch, cores=()))
-    plain["cores"] = [] if launch.of_programs else [(int(core.type), core.block, core.sub_block) for core in launch.cores]
-    plain["programs"] = list(launch.cores.grid) if isinstance(launch.cores, Programs) else None
+    grid = launch.cores.grid if isinstance(launch.cores, Programs) else None
+    plain["cores"] = [(int(core.type), core.block, core.sub_block) for core in launch.cores] if grid is None else []
+    plain["programs"] = grid
     plain["capacity"] = {space.name: size for space, size in launch.capacity.items()}
     return plain
 

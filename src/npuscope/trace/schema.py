@@ -145,11 +145,15 @@ class Buffer:
     strides: tuple[int, ...] = ()  # of a view, in elements; () where the elements follow each other row by row
 
 
-VOLATILE, AGREES, REWRITES = 16, 32, 64
+VOLATILE, AGREES, REWRITES, TURN = 16, 32, 64, 128
 """Bits of the operand ``d`` of a memory operation of a tile program, beside the number of its memory semantics (1
 relaxed, 2 acquire, 3 release, 4 both): a volatile load; a store of a value that no other program which stored there at
-the same time differs from; a store of what was there before. The operand ``a`` tells the shape of the tile, ``b`` and
+the same time differs from; a store of what was there before; set for every other batch of programs, so that two batches
+can be told apart. The operand ``a`` tells the shape of the tile, ``b`` and
 ``c`` which lane touches what: where all three are equal, each lane of two operations touches the same place."""
+
+INSIDE_BLOCK = "npuscope: inside the shape of the block pointer"
+"""What a kernel swears, without its author's knowing, of each block pointer that it uses."""
 
 AFTER_LAUNCH = "kernel launch"
 """Name of the site of a free that the DSL itself does when a launch has ended."""

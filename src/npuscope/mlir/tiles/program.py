@@ -17,6 +17,7 @@ from npuscope.mlir.tiles.kinds import dtype_of, element_of, is_pointer, pointee_
 from npuscope.mlir.tiles.literals import parse_listed
 from npuscope.mlir.types import is_float
 from npuscope.tile.hints import HINTS
+from npuscope.tile.run import BATCH_ELEMENTS
 from npuscope.trace.schema import Site
 
 SILENT = frozenset(
@@ -33,6 +34,7 @@ class TileWriter(Writer):
     def __init__(self, is_library: IsLibrary, add_site: AddSite, module: Op, nan: bool = False) -> None:
         super().__init__(is_library, add_site, cast("dict[str, Lowering]", tile_lowerings()))
         self.nan = nan
+        self.alone = False  # programs are to run one after the other
         self.labels = 0
         names = {op.name for op in module.walk()}
         waits = not names.isdisjoint(ATOMICS) or any(_is_volatile(op) for op in module.walk())
@@ -54,9 +56,9 @@ class TileWriter(Writer):
 
     def _look_for_nan(self, op: Op) -> None:
         outer, self._op = self._op, op
-        inputs = ", ".join(self.uses(op.operands))
-        words = f"{self.site()}, ({inputs}{',' * bool(inputs)}), {shape_of(op.results[0].type)}, {self.use(op.results[0])}"
-        self.emit(f"m.look_for_nan({words})")
+        inputs = "".join(f"{name}, " for name in self.uses(op.operands))
+        result = op.results[0]
+        self.emit(f"m.look_for_nan({self.site()}, ({inputs}), {shape_of(result.type)}, {self.use(result)})")
         self._op = outer
 
     def is_used(self, value: Value) -> bool:
@@ -152,7 +154,7 @@ def lower_tiles(text: str, is_library: IsLibrary, add_site: AddSite, nan: bool =
         "\n".join(writer.lines),
         code,
         writer.yields,
-        _largest(module),
+        BATCH_ELEMENTS if writer.alone else _largest(module),
         any(op.name == "tt.int_to_ptr" for op in module.walk()),
         writer.globals,
         sites,

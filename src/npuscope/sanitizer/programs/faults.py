@@ -54,5 +54,8 @@ class ProgramMemory:
 
 
 def _where(facts: Any) -> tuple[Any, ...]:
-    """What tells two findings of one line apart: the argument, and whether it is left at the start or at the end."""
+    """What tells two findings of one line apart: the argument, and whether it is left at the start or at the end; an
+    overflow leads anywhere."""
+    if "overflow" in facts:
+        return (facts.get("argument", ""),)
     return facts.get("argument", ""), bool(facts.get("last", 0) < 0), bool(facts.get("gap", False))

@@ -7,20 +7,21 @@ from typing import Any
 from npuscope.sanitizer.findings import Finding, Severity, launched
 from npuscope.sanitizer.programs.places import lanes, number
 from npuscope.trace.recorder import Batch
-from npuscope.trace.schema import Fault, Role
+from npuscope.trace.schema import INSIDE_BLOCK, Fault, Role
 
 OPERATIONS = {
     "arith.addf": "an addition", "arith.subf": "a subtraction", "arith.mulf": "a multiplication",
-    "arith.divf": "a division", "arith.remf": "a remainder", "tt.precise_divf": "a division", "tt.reduce": "a reduction",
-    "tt.scan": "a scan", "arith.truncf": "a conversion", "arith.extf": "a conversion", "tt.fp_to_fp": "a conversion",
+    "arith.divf": "a division", "arith.remf": "a remainder", "tt.precise_divf": "a division",
+    "tt.reduce": "a reduction", "tt.scan": "a scan", "arith.truncf": "a conversion", "arith.extf": "a conversion",
+    "tt.fp_to_fp": "a conversion",
 }  # fmt: skip
 """What operations are called that are no function of tl."""
 DOES = {Role.READ: "read", Role.WRITE: "write", Role.ATOMIC: "update"}
 
 
 def finding(
-    batch: Batch, fault: Fault, kind: str, summary: str, advice: str, *notes: str, severity: Severity = Severity.ERROR
-) -> Finding:
+    batch: Batch, fault: Fault, kind: str, summary: str, advice: str, *notes: str, severity: Severity = Severity.ERROR,
+) -> Finding:  # fmt: skip
     """A finding about a line of a launch of programs; empty notes are left out."""
     launch = batch.launch
     return Finding(
@@ -47,7 +48,8 @@ def misaligned(batch: Batch, fault: Fault) -> Finding:
         batch, fault, "misaligned",
         f"{number(count, 'lane')} {DOES[Role(facts['role'])]}{'s' * (count == 1)} {size} bytes of {name} at an address "
         f"that is no multiple of {size}: {facts['address']:#x} is {facts['rest']} too far",
-        "A device faults here, or takes other bytes. Move pointers by whole elements of their type.", where(batch, fault),
+        "A device faults here, or takes other bytes. Move pointers by whole elements of their type.",
+        where(batch, fault),
     )  # fmt: skip
 
 
@@ -76,12 +78,26 @@ def read_only(batch: Batch, fault: Fault) -> Finding:
 def asserted(batch: Batch, fault: Fault) -> Finding:
     """A device_assert that does not hold."""
     facts = fault.facts
+    if facts["message"] == INSIDE_BLOCK:
+        return _outside_block(batch, fault)
     count = f" in {number(facts['lanes'], 'lane')}" if facts.get("tile") else ""
     message = str(facts["message"]).strip()
     return finding(
         batch, fault, "device-assert", f"the assertion does not hold{count}" + (f": {message}" if message else ""),
         "A device stops here when assertions are on (TRITON_DEBUG=1), and goes on with the wrong values when not.",
         where(batch, fault),
+    )  # fmt: skip
+
+
+def _outside_block(batch: Batch, fault: Fault) -> Finding:
+    """A block that reaches beyond the shape of its pointer."""
+    count = fault.facts["lanes"]
+    return finding(
+        batch, fault, "outside-block",
+        f"{number(count, 'lane')} of a block lie{'s' * (count == 1)} outside the shape that its pointer was made "
+        "with",
+        "Without boundary_check the whole block counts as valid: what lies beside the shape is read or written. Name the "
+        "axes that the block may leave in boundary_check.", where(batch, fault),
     )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from npuscope.sanitizer.access import width_of
 from npuscope.sanitizer.findings import Collector, Finding, Severity
-from npuscope.sanitizer.programs.rows import Intervals, RowReader, Rows, TooMany, intervals
 from npuscope.sanitizer.programs.places import are, element, listed, number, span
+from npuscope.sanitizer.programs.rows import Intervals, RowReader, Rows, TooMany, intervals
 from npuscope.sanitizer.programs.sides import row_finding, view
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, Role
@@ -79,21 +79,26 @@ class ProgramInit:
         places, owner = _elements(reads, base, width, count)
         early = written[places] > rows.serial[reads.row[owner]]
         places, readers = places[early] + (base - buffer.base) // width, reads.row[owner[early]]
-        for row in first_of_each(rows.site[readers], readers):
-            self._report_read(rows, row, buffer, places[readers == row], np.unique(readers).size)
+        for site in np.unique(rows.site[readers]).tolist():
+            chosen = rows.site[readers] == site
+            self._report_read(rows, np.unique(readers[chosen]), buffer, places[chosen])
 
-    def _report_read(self, rows: Rows, row: int, buffer: Buffer, places: np.ndarray, times: int) -> None:
-        access = view(rows, row)
+    def _report_read(self, rows: Rows, readers: np.ndarray, buffer: Buffer, places: np.ndarray) -> None:
+        access = view(rows, int(readers[0]))
         count = int(np.unique(places).size)
         first = int(places.min())
         words = f"{number(count, 'element')} of {buffer.name} {are(count)} read that nothing has written"
         summary = f"{words}, {element(buffer, first)} first" if count > 1 else f"{words}: {element(buffer, first)}"
-        advice = f"Give {buffer.name} a value before the launch (torch.zeros instead of torch.empty), or mask the lanes."
+        cure = "a value before the launch (torch.zeros instead of torch.empty)"
+        advice = f"Give {buffer.name} {cure}, or mask the lanes."
         finding = row_finding(
             access, "uninitialised-read", Severity.ERROR, summary, advice, count * width_of(buffer), first
         )
         key = (finding.kind, finding.kernel, access.site_number, buffer.name)
-        self._collector.add(key, replace(finding, count=times))
+        programs = np.unique(rows.program[readers])
+        cores = tuple(rows.batch.launch.cores[number].name for number in programs[:MOST_SHOWN].tolist())
+        facts = {"in_programs": int(programs.size)}
+        self._collector.add(key, replace(finding, count=int(readers.size), cores=cores, facts=facts))
 
     def _unwritten(self, rows: Rows, number: int, buffer: Buffer, undefined: np.ndarray, writes: Intervals) -> None:
         """Say which elements of an output without content the launch has left so."""
@@ -107,7 +112,8 @@ class ProgramInit:
         row = int(np.flatnonzero((rows.buffer == number) & (rows.role != Role.READ))[:1].sum())
         finding = row_finding(
             view(rows, row), "unwritten-output", Severity.ADVISORY,
-            f"{left:,} of {-(-buffer.size // width):,} elements of {buffer.name} are left unwritten: {_listed(buffer, first, last)}",
+            f"{left:,} of {-(-buffer.size // width):,} elements of {buffer.name} are left unwritten: "
+            f"{_listed(buffer, first, last)}",
             f"If {buffer.name} is read as a whole later, this launch of {launch.kernel} has to write them too.",
             left * width, int(first[0]),
         )  # fmt: skip
@@ -152,16 +158,10 @@ def uncovered(spans: np.ndarray, cover: np.ndarray) -> np.ndarray:
     return np.stack((places[open_], places[open_ + 1]), axis=1)
 
 
-def first_of_each(keys: np.ndarray, values: np.ndarray) -> list[int]:
-    """The first of the values that belong to each key."""
-    _, first = np.unique(keys, return_index=True)
-    found: list[int] = values[first].tolist()
-    return found
-
-
 def _listed(buffer: Buffer, first: np.ndarray, last: np.ndarray) -> str:
     """``3, 5-9, ...``, or with an index for each axis."""
-    pairs = [(low, high - 1) for low, high in zip(first[: MOST_SHOWN + 1].tolist(), last[: MOST_SHOWN + 1].tolist(), strict=True)]
+    lows, highs = (ends[: MOST_SHOWN + 1].tolist() for ends in (first, last))
+    pairs = [(low, high - 1) for low, high in zip(lows, highs, strict=True)]
     if len(buffer.shape) < 2:
         return listed(pairs, MOST_SHOWN)
     words = [span(buffer, low, high + 1).removeprefix(buffer.name) for low, high in pairs[:MOST_SHOWN]]

@@ -20,8 +20,8 @@ MOST_MET = 8
 
 
 def unguarded(rows: Rows) -> list[Pair]:
-    """Pairs of a plain store and a later plain load of one program, by different lanes, without a barrier between; one
-    for each pair of lines."""
+    """Pairs of a plain store and a later plain load of one program, by different lanes, without a barrier between: the
+    first for each line that stores, with the other lines that load in a note."""
     stores = np.flatnonzero(rows.role == Role.WRITE)
     loads = np.flatnonzero(rows.role == Role.READ)
     if not stores.size or not loads.size:
@@ -37,7 +37,18 @@ def unguarded(rows: Rows) -> list[Pair]:
             key = rows.line(pair.earlier), rows.line(pair.later)
             known = seen.get(key)
             seen[key] = pair if known is None else replace(known, times=known.times + 1)
-    return list(seen.values())
+    found: dict[tuple[str, int], list[Pair]] = {}
+    for (store, _), pair in seen.items():
+        found.setdefault(store, []).append(pair)
+    return [_joined(rows, pairs) for pairs in found.values()]
+
+
+def _joined(rows: Rows, pairs: list[Pair]) -> Pair:
+    first, *others = sorted(pairs, key=lambda pair: int(rows.serial[pair.later]))
+    lines = ", ".join(str(line) for _, line in dict.fromkeys(rows.line(pair.later) for pair in others))
+    several = len(others) > 1
+    words = f"Line{'s' * several} {lines} read{'s' * (not several)} what it stores in the same way."
+    return replace(first, times=sum(pair.times for pair in pairs), also=(words,) if others else ())
 
 
 def _barriers(rows: Rows) -> np.ndarray:
@@ -59,7 +70,9 @@ def _places(rows: Rows, chosen: np.ndarray) -> np.ndarray:
     return np.unique([first[int(number)] for number in np.unique(rows.buffer[chosen])])
 
 
-def _of_program(rows: Rows, stores: np.ndarray, loads: np.ndarray, program: int, barriers: np.ndarray) -> Iterator[Pair]:
+def _of_program(
+    rows: Rows, stores: np.ndarray, loads: np.ndarray, program: int, barriers: np.ndarray
+) -> Iterator[Pair]:
     mine = stores[rows.program[stores] == program][:MOST_ROWS]
     theirs = loads[rows.program[loads] == program][:MOST_ROWS]
     written, read = intervals(rows, mine), intervals(rows, theirs)

@@ -14,9 +14,8 @@ MOST_STEPS = 16
 def relevant(rows: Rows) -> np.ndarray:
     """Indices of the rows in memory that somebody writes, not all with atomic operations; volatile reads are meant to
     see others' writes."""
-    written, updated, read = (
-        [rows.buffers[number] for number in rows.touched(role).tolist()] for role in (Role.WRITE, Role.ATOMIC, Role.READ)
-    )
+    roles = Role.WRITE, Role.ATOMIC, Role.READ
+    written, updated, read = ([rows.buffers[number] for number in rows.touched(role).tolist()] for role in roles)
     mixed = [buffer for buffer in updated if any(_overlap(buffer, other) for other in (*written, *read))]
     numbers = [
         number

@@ -35,8 +35,9 @@ def outside(batch: Batch, fault: Fault) -> Finding:
     verb = f"{number(count, 'element')} {are(count)} {DONE[role]}"
     kind = KINDS[role]
     if facts["gap"]:
-        summary = f"{verb} in the gaps between the rows of {owner.name} ({described(owner)})"
-        advice = f"Use the strides of {owner.name} and mask what lies beyond its rows, or pass {owner.name}.contiguous()."
+        name = owner.name
+        summary = f"{verb} in the gaps between the rows of {name} ({described(owner)})"
+        advice = f"Use the strides of {name} and mask what lies beyond its rows, or pass {name}.contiguous()."
         lines += _moves(owner, facts)
     else:
         summary = f"{verb} {_side(owner, facts)} {owner.name} ({described(owner)})"
@@ -56,7 +57,8 @@ def elsewhere(batch: Batch, fault: Fault) -> Finding:
     owner = batch.buffers[facts["buffer"]]
     cause, advice = _cause(batch, facts)
     verb = {Role.READ: "reads", Role.WRITE: "writes", Role.ATOMIC: "updates"}[role]
-    summary = f"{number(facts['lanes'], 'lane')} {are(facts['lanes'])} led astray: one {verb} {element(owner, facts['first'])}"
+    count = facts["lanes"]
+    summary = f"{number(count, 'lane')} {are(count)} led astray: one {verb} {element(owner, facts['first'])}"
     summary += f" instead of element {facts['meant']}"
     return finding(batch, fault, "integer-overflow", summary, advice, where(batch, fault), *cause)
 
@@ -68,7 +70,8 @@ def masked(batch: Batch, fault: Fault) -> Finding:
     total = prod(owner.shape)
     before = facts["first"] < 0
     side = "before the start of" if before else "past the end of"
-    cure = "tl.maximum(index, 0)" if before else f"tl.minimum(index, {total - 1 if len(owner.shape) < 2 else 'extent - 1'})"
+    last = str(total - 1) if len(owner.shape) < 2 else "extent - 1"
+    cure = "tl.maximum(index, 0)" if before else f"tl.minimum(index, {last})"
     count = facts["lanes"]
     summary = f"{number(count, 'masked-out lane')} point{'s' * (count == 1)} {side} {owner.name} ({described(owner)})"
     advice = (
@@ -82,7 +85,7 @@ def masked(batch: Batch, fault: Fault) -> Finding:
 def _side(owner: Buffer, facts: Any) -> str:
     if facts["last"] < 0:
         return "before the start of"
-    return "past the end of" if facts["first"] >= 0 else "on both sides of"
+    return "on both sides of" if facts["first"] < 0 else "past the end of"
 
 
 def _mask(owner: Buffer, facts: Any) -> str:
@@ -134,12 +137,11 @@ def _cause(batch: Batch, facts: Any) -> tuple[list[str], str]:
     source = batch.buffers[origin["buffer"]]
     frames = batch.sites[origin["site"]].frames
     line = f", loaded in line {frames[0].line}" if frames else ""
-    inside = 0 <= origin["element"] and not origin["outside"]
     place = element(source, origin["element"])
-    note = f"The address comes from {place} = {origin['value']}{line}."
-    if not inside:
-        return [f"{note[:-1]}; that element is outside {source.name} itself."], f"Mask the load of {source.name} first."
-    return [note], (
+    note = f"The address comes from {place} = {origin['value']}{line}"
+    if origin["outside"]:
+        return [f"{note}; that element is outside {source.name} itself."], f"Mask the load of {source.name} first."
+    return [f"{note}."], (
         f"Check what {source.name} holds before it is an index, or mask the lanes where it is out of range "
         "(mask=(index >= 0) & (index < n))."
     )
@@ -152,9 +154,9 @@ def _about(batch: Batch, fault: Fault, found: Finding, owner: Buffer) -> Finding
     site = batch.sites[fault.site]
     size = facts["elements"] * facts["size"]
     access = Access(
-        site.name, OPCODES[role], "", UPDATE if role is Role.ATOMIC else ROLE_WORDS[role], facts["address"], size, first, end, site.frames,
-        batch.launch.cores[fault.core].name, fault.instruction, fault.site, owner.name, owner.space.name,
-        span(owner, first, end),
+        site.name, OPCODES[role], "", UPDATE if role is Role.ATOMIC else ROLE_WORDS[role], facts["address"], size,
+        first, end, site.frames, batch.launch.cores[fault.core].name, fault.instruction, fault.site, owner.name,
+        owner.space.name, span(owner, first, end),
     )  # fmt: skip
     made = batch.sites[owner.site].frames
     return replace(

@@ -37,7 +37,10 @@ class ProgramRace:
         if rows is None or not rows.role.size:
             return
         try:
-            for pair in (*between(rows), *unguarded(rows)):
+            races = between(rows)
+            told = {(rows.line(pair.earlier), rows.line(pair.later)) for pair in races}
+            lanes = [pair for pair in unguarded(rows) if (rows.line(pair.earlier), rows.line(pair.later)) not in told]
+            for pair in (*races, *lanes):
                 finding = pair_finding(rows, pair)
                 name = rows.buffers[int(rows.buffer[pair.later])].name
                 key = finding.kind, finding.kernel, rows.line(pair.later), rows.line(pair.earlier), name

@@ -73,13 +73,14 @@ class Results:
         width = width_of(owner)
         count = int((lost[:, 1] - lost[:, 0]).sum()) // width
         first = (int(lost[0, 0]) - owner.base) // width
+        writer = f"launch {item.launch} ({item.kernel}{item.launched_at})"
         summary = (
-            f"{number(count, 'element')} of {owner.name} that launch {item.launch} ({item.kernel}{item.launched_at}) wrote to "
-            f"{item.access.buffer} {are(count)} written over, {element(owner, first)} first, and no launch has read them"
+            f"{number(count, 'element')} of {owner.name} that {writer} wrote to {item.access.buffer} {are(count)} "
+            f"written over, {element(owner, first)} first, and no launch has read them"
         )
         advice = (
-            "If the first result is wanted, give the second launch memory of its own. If only the host read it in between, "
-            "there is no fault: reads of the host are not seen."
+            "If the first result is wanted, give the second launch memory of its own. If only the host read it in "
+            "between, there is no fault: reads of the host are not seen."
         )
         found = row_finding(access, "lost-result", Severity.WARNING, summary, advice, count * width, first)
         key = found.kernel, item.kernel, access.site_number, item.access.site

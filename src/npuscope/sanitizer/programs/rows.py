@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from npuscope.trace.footprint import FOOTPRINTS, Explicit
+from npuscope.trace.footprint import FOOTPRINTS
 from npuscope.trace.recorder import Batch
-from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, Buffer, Role
+from npuscope.trace.schema import INSTRUCTION_COLUMNS, OPCODES, TURN, Buffer, Role
 
 MOST_INTERVALS = 20_000_000
 """More are not compared; the check says so."""
@@ -57,7 +57,10 @@ class Rows:
         """A number for each row: equal ones are one operation of the programs of a batch, done together."""
         fresh = np.ones(self.serial.size, np.bool_)
         fresh[1:] = (
-            (self.site[1:] != self.site[:-1]) | (self.program[1:] <= self.program[:-1]) | (np.diff(self.serial) != 1)
+            (self.site[1:] != self.site[:-1])
+            | ((self.semantics[1:] ^ self.semantics[:-1]) & TURN != 0)
+            | (self.program[1:] <= self.program[:-1])
+            | (np.diff(self.serial) != 1)
         )
         return np.cumsum(fresh)
 
@@ -112,36 +115,48 @@ class Intervals:
 def intervals(rows: Rows, chosen: np.ndarray) -> Intervals:
     """The bytes that the rows in `chosen` (indices) touch. Raises TooMany when there are too many pieces."""
     footprints = rows.footprint[chosen]
-    starts, ends, owners = [], [], []
-    total = 0
-    for number in np.unique(footprints):
+    listed = footprints < 0
+    parts = [_explicit(rows, chosen[listed])] if listed.any() else []
+    total = sum(part[0].size for part in parts)
+    for number in np.unique(footprints[~listed]):
         members = chosen[footprints == number]
-        shape = FOOTPRINTS[number] if number >= 0 else rows.batch.explicit[-number - 1]
-        offsets = _merged(shape.starts, shape.nbytes) if isinstance(shape, Explicit) else (shape.starts(), shape.nbytes)
-        begins, length = offsets
-        total += members.size * begins.size
-        if total > MOST_INTERVALS:
-            raise TooMany
+        shape = FOOTPRINTS[number]
         if shape.nbytes == 0:
             continue
-        start = (rows.address[members][:, None] + begins).reshape(-1)
-        starts.append(start)
-        ends.append(start + (np.tile(length, members.size) if isinstance(length, np.ndarray) else length))
-        owners.append(np.repeat(members, begins.size))
-    if not starts:
+        offsets = shape.starts()
+        total += members.size * offsets.size
+        if total > MOST_INTERVALS:
+            raise TooMany
+        start = (rows.address[members][:, None] + offsets).reshape(-1)
+        parts.append((start, start + shape.nbytes, np.repeat(members, offsets.size)))
+    if not parts:
         empty = np.zeros(0, np.int64)
         return Intervals(empty, empty, empty, empty)
-    row = np.concatenate(owners)
-    return Intervals(np.concatenate(starts), np.concatenate(ends), rows.program[row], row)
+    start, end, row = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Intervals(start, end, rows.program[row], row)
 
 
-def _merged(starts: np.ndarray, nbytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Explicit places as runs: (starts, lengths), neighbours joined."""
-    unique = np.unique(starts)
-    first = np.r_[True, np.diff(unique) > nbytes]
-    begins = unique[first]
-    ends = unique[np.r_[np.flatnonzero(first)[1:] - 1, unique.size - 1]] + nbytes
-    return begins, ends - begins
+def _explicit(rows: Rows, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(starts, ends, rows) of accesses at explicit places, neighbours of a row joined."""
+    shapes = [rows.batch.explicit[-number - 1] for number in rows.footprint[members].tolist()]
+    counts = np.array([shape.starts.size for shape in shapes])
+    if int(counts.sum()) > MOST_INTERVALS:
+        raise TooMany
+    turn = np.repeat(np.arange(members.size), counts)
+    start = np.concatenate([shape.starts for shape in shapes]) + rows.address[members][turn]
+    size = np.array([shape.nbytes for shape in shapes])[turn]
+    if not _ascends(turn, start):
+        order = np.lexsort((start, turn))
+        start, turn = start[order], turn[order]  # the bytes at each place are the same all over a row
+    fresh = np.ones(start.size, np.bool_)
+    fresh[1:] = (turn[1:] != turn[:-1]) | (start[1:] > start[:-1] + size[1:])
+    heads = np.flatnonzero(fresh)
+    tails = np.append(heads[1:] - 1, start.size - 1) if heads.size else heads
+    return start[heads], start[tails] + size[tails], members[turn[heads]]
+
+
+def _ascends(turn: np.ndarray, start: np.ndarray) -> bool:
+    return bool(((np.diff(start) >= 0) | (np.diff(turn) > 0)).all())
 
 
 def united(pieces: Intervals) -> Intervals:

@@ -104,16 +104,19 @@ def _advice(kind: str, later: AccessView, earlier: AccessView) -> str:
         return "Put tl.debug_barrier() between the two lines, or keep the values in the program instead of in memory."
     if kind == SAME:
         return (
-            "The result is the same whichever comes last. Let one program do it (if tl.program_id(0) == 0), so that it "
-            "stays so."
+            "The result is the same whichever comes last. Let one program do it (if tl.program_id(0) == 0), so that "
+            "it stays so."
         )
     if Role.READ in (later.role, earlier.role):
         return (
-            "Programs of a grid run in any order and at the same time: read from one tensor and write to another, use an "
-            "atomic operation, or launch twice."
+            "Programs of a grid run in any order and at the same time: read from one tensor and write to another, use "
+            "an atomic operation, or launch twice."
         )
     if Role.ATOMIC in (later.role, earlier.role):
-        return "A plain store is not atomic, even beside operations that are: use tl.atomic_xchg, or store before the launch."
+        return (
+            "A plain store is not atomic, even beside operations that are: use tl.atomic_xchg, or store before the "
+            "launch."
+        )
     return "Give each program elements of its own, or combine them with an atomic operation (tl.atomic_add)."
 
 

@@ -42,8 +42,8 @@ class ProgramTally:
 
     def _named(self, entry: _Entry, launch: Launch) -> Finding:
         count = sum(last - first + 1 for first, last in entry.stretches)
-        numbers = [number for pair in entry.stretches for number in range(pair[0], pair[1] + 1)[:MOST_NAMED]][:MOST_NAMED]
-        names = tuple(launch.cores[number].name for number in numbers)
+        numbers = [number for first, last in entry.stretches for number in range(first, last + 1)[:MOST_NAMED]]
+        names = tuple(launch.cores[number].name for number in numbers[:MOST_NAMED])
         plain = {name: value for name, value in entry.finding.facts.items() if name != "programs"}
         return replace(entry.finding, cores=names, facts={**plain, "in_programs": count})
 
