@@ -140,3 +140,26 @@ def test_deadlock(folder: Path) -> None:
     assert "[deadlock]" in done.stderr
     assert "Programs 0 to 1 wait at order_kernels.py:" in done.stderr
     assert "Partial: turn_about can never finish" in done.stderr
+
+
+def test_suite_written_for_a_gpu(folder: Path) -> None:
+    """pytest --npuscope: tests on `cuda` run, and those whose kernels are wrong fail with the report."""
+    (folder / "test_kernels.py").write_text(
+        "import pytest\nimport torch\nimport triton\nimport seeded_kernels\n\n"
+        "pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')\n\n\n"
+        "def test_right():\n"
+        "    x = torch.arange(200, dtype=torch.float32, device='cuda')\n"
+        "    out = torch.empty(200, device='cuda')\n"
+        "    seeded_kernels.scale[(4,)](x, out, 200, BLOCK=64)\n"
+        "    assert torch.equal(out, 2 * x)\n\n\n"
+        "def test_wrong():\n    seeded_kernels.picks_past_the_end()\n\n\n"
+        "@pytest.mark.npuscope(allow='race-same-value')\n"
+        "def test_allowed():\n    seeded_kernels.all_write_the_same()\n"
+    )
+    source = str(Path(__file__).resolve().parents[3] / "src")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--npuscope", "-p", "no:cacheprovider", "test_kernels.py"], cwd=folder,
+        env={**os.environ, "PYTHONPATH": source}, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert "1 failed, 2 passed" in done.stdout, done.stdout
+    assert "The address comes from where[130] = 200" in done.stdout
