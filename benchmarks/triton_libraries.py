@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -130,6 +131,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="file for the rows")
     options = parser.parse_args()
     os.environ.setdefault("GEMS_VENDOR", "nvidia")  # flag_gems asks nvidia-smi else
+    os.environ.setdefault("FLAGGEMS_CACHE_DIR", tempfile.mkdtemp(prefix="gems-"))
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     bench = Bench(options.details)
     import torch

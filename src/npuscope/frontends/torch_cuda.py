@@ -63,6 +63,7 @@ def _answers(torch: Any) -> dict[str, Any]:
         "ipc_collect": lambda: None,
         "manual_seed": lambda seed: _seed(torch, seed),
         "manual_seed_all": lambda seed: _seed(torch, seed),
+        "default_generators": (Counter(torch),),
         "get_rng_state": lambda device=None: torch.get_rng_state(),
         "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
         "memory_allocated": lambda device=None: 0,
@@ -88,6 +89,7 @@ def _answers(torch: Any) -> dict[str, Any]:
 
 def _seed(torch: Any, seed: int) -> None:
     """Torch's own seeding of everything comes here too, and has seeded the CPU's generator then."""
+    torch.cuda.default_generators[0].manual_seed(seed)
     if outside(sys._getframe(2)):
         torch.default_generator.manual_seed(seed)
 
@@ -136,6 +138,37 @@ def _patch_functions(torch: Any, devices: Devices) -> None:
 def _to_outsiders(original: Callable[[], Any], answer: Any) -> Callable[[], Any]:
     """A function that tells torch the truth and everybody else `answer`."""
     return lambda: answer if outside(sys._getframe(1)) else original()
+
+
+class Counter:
+    """The device's generator of random numbers as libraries use it that draw them in kernels of their own: a seed and
+    how many were drawn, 8 bytes each."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._numbers = [torch.default_generator.initial_seed(), 0]
+
+    def get_state(self) -> Any:
+        """Both numbers as bytes."""
+        return self._torch.tensor([_signed(number) for number in self._numbers]).view(self._torch.uint8)
+
+    def set_state(self, state: Any) -> Counter:
+        """Go on from a state."""
+        self._numbers = state.view(self._torch.int64).tolist()
+        return self
+
+    def manual_seed(self, seed: int) -> Counter:
+        """Begin anew."""
+        self._numbers = [int(seed), 0]
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed."""
+        return self._numbers[0] % (1 << 64)
+
+
+def _signed(number: int) -> int:
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class Chosen:

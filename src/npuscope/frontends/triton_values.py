@@ -116,7 +116,10 @@ def device_of(value: Any) -> str:
     if any(base.__name__ == "FakeTensor" for base in type(value).__mro__):
         return "meta"
     with torch._C.DisableTorchFunction():
-        return str(value.device.type)
+        if isinstance(value, torch.Tensor):
+            return str(value.device.type)
+        storage = value.untyped_storage()  # a library's own wrapper repeats what a tensor has told it
+        return str(getattr(storage, "device", value.device).type)
 
 
 def _descriptor(value: Any, name: str, known: dict[int, Any]) -> Any:
