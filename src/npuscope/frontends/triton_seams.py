@@ -42,12 +42,12 @@ def install(session: Session) -> None:
 def _swear_by_blocks() -> None:
     """Let each use of a block pointer swear that the block lies inside the shape that the pointer was made with.
 
-    Without a boundary check Triton takes that for granted, and the shape does not reach the IR. Newer Triton has no block
-    pointers.
+    Without a boundary check Triton takes that for granted, and the shape does not reach the IR. Newer Triton has no
+    block pointers.
     """
     from triton.language import core
 
-    pointer = getattr(core, "_block_ptr", None)
+    pointer: Any = getattr(core, "_block_ptr", None)
     original = getattr(pointer, "_materialize", None)
     if original is None:
         return

@@ -103,7 +103,8 @@ def _check(result: Result, outcome: Outcome) -> dict[str, Any]:
 
 
 def status(result: Result, outcome: Outcome) -> str:
-    """``findings``, ``clean``, ``nothing checked``, ``not applicable``, or ``incomplete``: nothing found, but not everything looked at."""
+    """``findings``, ``clean``, ``nothing checked``, ``not applicable``, or ``incomplete``: nothing found, but not
+    everything looked at."""
     if outcome.findings:
         return "findings"
     if not result.checked:

@@ -241,8 +241,9 @@ class Machine:
         return result
 
     def atomic_load(
-        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer, mask: Any = None
-    ) -> np.ndarray:
+        self, site: int, semantics: int, dtype: np.dtype[Any], shape: tuple[int, ...], pointer: Pointer,
+        mask: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """Read elements that other programs may change at any time."""
 
         def change(memory: np.ndarray, index: np.ndarray, chosen: np.ndarray) -> np.ndarray:
