@@ -68,7 +68,8 @@ class Accesses:
         if programs.size:
             self._rows(site, role, argument, programs, starts, footprints, (self._shape(shape), *lanes, semantics))
             if role is Role.READ and self.reads is not None and id(argument) in self.reads.hollow:
-                low, high = (np.broadcast_to(bound, (count,))[programs - self.first] for bound in (region.low, region.high))
+                these = programs - self.first
+                low, high = (np.broadcast_to(bound, (count,))[these] for bound in (region.low, region.high))
                 self.reads.note(site, argument, programs, low, high)
 
     def lanes(

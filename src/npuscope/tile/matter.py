@@ -47,7 +47,8 @@ class Reads:
         if id(argument) in self.hollow:
             known = self.found.setdefault((site, argument.number), [])
             if len(known) < MOST_READS:
-                known.append((programs, *(np.broadcast_to(bound, programs.shape) for bound in (low, high))))
+                shape = programs.shape
+                known.append((programs, np.broadcast_to(low, shape), np.broadcast_to(high, shape)))
 
     def programs(self, site: int, number: int, spans: Spans) -> list[int]:
         """Some of the programs that may have read in `spans`."""

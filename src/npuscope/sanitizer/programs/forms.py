@@ -94,8 +94,7 @@ def _outside_block(batch: Batch, fault: Fault) -> Finding:
     count = fault.facts["lanes"]
     return finding(
         batch, fault, "outside-block",
-        f"{number(count, 'lane')} of a block lie{'s' * (count == 1)} outside the shape that its pointer was made "
-        "with",
+        f"{number(count, 'lane')} of a block lie{'s' * (count == 1)} outside the shape that its pointer was made with",
         "Without boundary_check the whole block counts as valid: what lies beside the shape is read or written. Name "
         "the axes that the block may leave in boundary_check.", where(batch, fault),
     )  # fmt: skip

@@ -85,10 +85,8 @@ class ProgramInit:
 
     def _report_read(self, rows: Rows, readers: np.ndarray, buffer: Buffer, places: np.ndarray) -> None:
         access = view(rows, int(readers[0]))
-        unused = any(
-            fault.code == "tile_unused" and fault.site == access.site_number and rows.buffers[fault.facts["buffer"]] == buffer
-            for fault in rows.batch.faults
-        )
+        faults = [fault for fault in rows.batch.faults if fault.site == access.site_number]
+        unused = any(fault.code == "tile_unused" and rows.buffers[fault.facts["buffer"]] == buffer for fault in faults)
         count = int(np.unique(places).size)
         first = int(places.min())
         words = f"{number(count, 'element')} of {buffer.name} {are(count)} read that nothing has written"
