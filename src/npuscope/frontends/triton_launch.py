@@ -27,7 +27,8 @@ from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.rerun import Search
 from npuscope.tile.run import run
-from npuscope.tile.storage import Argument, Storage
+from npuscope.tile.storage import Argument, Before, Storage
+from npuscope.tile.undefined import Repeat
 from npuscope.tile.stuck import Stuck
 from npuscope.trace.schema import Buffer, Fault, Launch, Programs, Role, SourceFrame, Space
 
@@ -94,6 +95,7 @@ class Launches:
             machine.print_line = session.print_line
             machine.moves_whole_blocks = session.chip is not None
             machine.nan = NanSearch(not session.nan_seen) if session.nan else None
+            machine.before = Before() if any(argument.undefined for argument in arguments) else None
             try:
                 run(machine, program.entry, bound, program.largest, program.yields, parts)
             except UserError as fault:
@@ -101,6 +103,10 @@ class Launches:
             finally:
                 machine.end()
                 session.nan_seen = session.nan_seen or (machine.nan is not None and machine.nan.found)
+            if machine.before is not None and machine.before.read:
+                again = Repeat(grid, program.entry, bound, arguments, program.largest, program.yields, parts)
+                if not again.depends(machine):
+                    recorder.add_fault(Fault("tile_idle", max(recorder.rows - 1, 0), -1, 0, {}))
             explain(recorder.faults, Search(grid, arguments, program.entry, bound, program.yields))
         except Stuck as stuck:
             recorder.add_fault(waits(stuck, max(recorder.rows - 1, 0)))
@@ -178,6 +184,7 @@ class Launches:
             begin = argument.low - argument.storage.address
             data = argument.storage.data[begin : begin + argument.high - argument.low]
             undefined = session.poison.runs(data, argument.dtype)
+        argument.undefined = undefined
         argument.number = session.recorder.add_buffer(
             Buffer(
                 Space.GM, -1, argument.low, argument.high - argument.low, "argument", argument.name,

@@ -20,7 +20,7 @@ from npuscope.tile.padding import Padding
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.region import Region, blocks, inside, region_of, runs
 from npuscope.tile.same import Blocks, Same, apart, bits, equal, equal_lanes
-from npuscope.tile.storage import Argument
+from npuscope.tile.storage import Argument, Before
 from npuscope.trace.schema import VOLATILE, Role
 
 
@@ -40,6 +40,7 @@ class Machine:
         self.nan: NanSearch | None = None
         self.moves_whole_blocks = False  # whether the target may touch what a mask leaves out
         self._padding = Padding()
+        self.before: Before | None = None  # kept where arguments have bytes that nothing has written
         self.changed = False  # whether memory holds anything new since this was last set back
         self.deadline: float | None = None  # on the clock of time.monotonic
         self.print_line: Callable[[str], None] = lambda line: None
@@ -107,6 +108,9 @@ class Machine:
             pieces = runs(region) if inside(region, argument) and _aligned(region, dtype) else None
             if pieces is not None:
                 self.accesses.region(site, Role.READ, argument, region, dtype.itemsize, shape, address, semantics)
+                if self.before is not None and region.alive.any():
+                    alive = region.alive
+                    self.before.look(argument, int(region.low[alive].min()), int(region.high[alive].max()))
                 result = self._empty(region, dtype, shape, box, other)
                 for place, memory in blocks(region, pieces, argument, dtype):
                     result[place] = memory
@@ -138,6 +142,8 @@ class Machine:
         """Store blocks, and mark those that change nothing or that agree with others."""
         low, high = (int(region.low[region.alive].min()), int(region.high[region.alive].max()))
         self.changed = True
+        if self.before is not None:
+            self.before.keep(argument)
         rewrites = equal(pieces, whole) if self._stored.meets(id(argument.storage), low, high) else None
         for place, memory in pieces:
             memory[...] = whole[place]
@@ -238,6 +244,9 @@ class Machine:
             good = _there(argument, address, lanes, good, dtype)
             index = (address[good] - argument.storage.address) // dtype.itemsize
             memory = argument.storage.typed(dtype)
+            if self.before is not None and index.size:
+                self.before.look(argument, int(address[good].min()), int(address[good].max()) + dtype.itemsize)
+                self.before.keep(argument)
             before = memory[index] if self.count == 1 else None
             result[good] = change(memory, index, good)
             self.changed = self.changed or before is None or before.tobytes() != memory[index].tobytes()
@@ -335,6 +344,10 @@ class Machine:
             else:
                 values = read(argument, address, dtype)
                 good = _there(argument, address, part, good, dtype)
+                if self.before is not None and argument.undefined and good.any():
+                    places = np.broadcast_to(address, np.broadcast_shapes(address.shape, good.shape))
+                    places = places[np.broadcast_to(good, places.shape)]
+                    self.before.look(argument, int(places.min()), int(places.max()) + dtype.itemsize)
             values = np.where(good, values, dtype.type(0)) if not _all(good) else values
             result = values if result is None else np.where(part, values, result)
         assert result is not None
@@ -365,6 +378,8 @@ class Machine:
     ) -> None:
         """Store single lanes, and mark the programs that change nothing or that agree with others."""
         self.changed = True
+        if self.before is not None:
+            self.before.keep(argument)
         where, values = plain(address)[chosen], array[chosen]
         met = self._stored.meets(id(argument.storage), int(where.min()), int(where.max()) + dtype.itemsize)
         rewrites = equal_lanes(read(argument, where, dtype), values, chosen) if met else None

@@ -61,6 +61,7 @@ class Argument:
     low: int = 0
     high: int = 0
     gaps: bool = False
+    undefined: tuple[tuple[int, int], ...] = ()  # bytes from `low` on that nothing has written before the launch
 
     def __post_init__(self) -> None:
         steps = [(count - 1) * stride for count, stride in zip(self.shape, self.strides, strict=True)]
@@ -106,3 +107,35 @@ class Argument:
     def element(self, address: int) -> int:
         """The element that an address lies in, counted from the first one of the view."""
         return (address - self.address) // self.dtype.itemsize
+
+
+MOST_KEPT = 1 << 28
+"""Bytes of memory that are kept as they were."""
+
+
+@dataclass(slots=True)
+class Before:
+    """What storages held before a launch wrote to them, and whether it read bytes that nothing had written."""
+
+    read: bool = False
+    complete: bool = True
+    kept: dict[int, np.ndarray] = field(default_factory=dict)
+    _room: int = MOST_KEPT
+
+    def keep(self, argument: Argument) -> None:
+        """Remember the content of a storage that is about to be written for the first time."""
+        storage = argument.storage
+        if id(storage) in self.kept or storage.data is None:
+            return
+        self._room -= storage.size
+        if self._room < 0:
+            self.complete = False
+            return
+        whole = argument.undefined == ((0, storage.size),)  # then there is nothing to remember
+        self.kept[id(storage)] = np.empty(storage.size, np.uint8) if whole else storage.data.copy()
+
+    def look(self, argument: Argument, low: int, high: int) -> None:
+        """Take note of a read of the bytes [low, high)."""
+        if not self.read and argument.undefined:
+            low, high = low - argument.low, high - argument.low
+            self.read = any(start < high and low < end for start, end in argument.undefined)

@@ -14,6 +14,8 @@ from npuscope.sanitizer.programs.sides import row_finding, view
 from npuscope.trace.recorder import Batch
 from npuscope.trace.schema import Buffer, Role
 
+IDLE = "tile_idle"
+"""The fault of launches that came to the same results with other values in place of those that nobody had written."""
 MOST_SHOWN = 6
 MOST_ELEMENTS = 1 << 26
 """Elements of an array that are looked at one by one."""
@@ -26,6 +28,7 @@ class ProgramInit:
 
     def __init__(self) -> None:
         self._reader = RowReader()
+        self._idle = False  # nothing that the launch wrote depends on what it read too early
         self._collector = Collector()
         self.limits: tuple[str, ...] = ()
 
@@ -39,6 +42,7 @@ class ProgramInit:
         rows = self._reader.take(batch)
         if rows is None:
             return
+        self._idle = any(fault.code == IDLE for fault in batch.faults)
         try:
             for number, buffer in enumerate(rows.buffers):
                 if buffer.undefined:
@@ -91,9 +95,12 @@ class ProgramInit:
         summary = f"{words}, {element(buffer, first)} first" if count > 1 else f"{words}: {element(buffer, first)}"
         cure = "a value before the launch (torch.zeros instead of torch.empty)"
         advice = f"Give {buffer.name} {cure}, or mask the lanes."
-        finding = row_finding(
-            access, "uninitialised-read", Severity.ERROR, summary, advice, count * width_of(buffer), first
-        )
+        severity = Severity.ERROR
+        if self._idle:
+            severity = Severity.ADVISORY
+            summary += "; nothing that the launch writes depends on it"
+            advice = "Mask the lanes where the value is let go, so that a change here cannot let it in."
+        finding = row_finding(access, "uninitialised-read", severity, summary, advice, count * width_of(buffer), first)
         key = (finding.kind, finding.kernel, access.site_number, buffer.name)
         programs = np.unique(rows.program[readers])
         cores = tuple(rows.batch.launch.cores[number].name for number in programs[:MOST_SHOWN].tolist())
