@@ -14,12 +14,19 @@ WARNED = {
     "several_programs_store_one_mean": "race-same-value", "many_batches_set_one_flag": "race-same-value",
     "stores_overlapping_windows": "race-same-value",
 }  # fmt: skip
-ADVISED = {"divides_padding": "division-by-zero"}
-WRONG = {"batches_that_differ": "race-waw"}
+ADVISED = {
+    "divides_padding": "division-by-zero", "lets_go_what_nothing_wrote": "uninitialised-read",
+    "adds_to_what_nothing_wrote": "uninitialised-read", "passes_strides_on": "illegal-read",
+}  # fmt: skip
+WRONG = {
+    "batches_that_differ": "race-waw", "passes_on_what_nothing_wrote": "uninitialised-read",
+    "doubles_what_nothing_wrote": "uninitialised-read",
+}  # fmt: skip
 SILENT = [
     "doubles_in_place", "reads_its_own_lanes_again", "reads_with_another_mask", "reads_what_each_lane_scattered",
     "loops_over_tiles", "adds_parts_atomically", "multiplies_with_wrapped_rows", "draws_random_numbers",
     "hashes_on_purpose", "passes_32_bits_and_comes_back", "returns_early", "scalar_there_and_back", "autotuned",
+    "promises_about_pointers",
 ]  # fmt: skip
 
 
