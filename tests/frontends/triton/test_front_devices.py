@@ -92,3 +92,57 @@ def test_cuda_is_the_cpu(front: Callable[..., Any]) -> None:
         'npuscope: torch device "cuda" is simulated: its tensors stay in CPU memory',
         'npuscope: torch device "npu" is simulated: its tensors stay in CPU memory',
     ]
+
+
+RANDOM = """
+    import torch
+    import triton
+    import triton.language as tl
+
+
+    @triton.jit
+    def double(x, out, B: tl.constexpr):
+        o = tl.arange(0, B)
+        tl.store(out + o, 2 * tl.load(x + o))
+
+
+    class Buffer:
+        \"\"\"A library's own form of a tensor, which repeats what the tensor says of itself.\"\"\"
+
+        def __init__(self, base):
+            self.base, self.dtype, self.device, self.shape = base, base.dtype, base.device, tuple(base.shape)
+
+        def data_ptr(self):
+            return self.base.data_ptr()
+
+        def untyped_storage(self):
+            return self.base.untyped_storage()
+
+        def element_size(self):
+            return self.base.element_size()
+
+        def stride(self):
+            return self.base.stride()
+
+
+    x, out = torch.ones(8, device="cuda"), torch.zeros(8, device="cuda")
+    assert Buffer(x).device.type == "cuda"
+    double[(1,)](Buffer(x), Buffer(out), B=8)
+    assert torch.equal(out.cpu(), torch.full((8,), 2.0))
+
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    torch.manual_seed(5)
+    seed, drawn = generator.get_state().view(torch.int64)
+    assert (int(seed), int(drawn)) == (5, 0) == (generator.initial_seed(), 0)
+    state = generator.get_state()
+    state.view(torch.int64)[1] += 4
+    generator.set_state(state)
+    assert generator.get_state().view(torch.int64).tolist() == [5, 4]
+    print("done")
+"""
+
+
+def test_wrappers_and_random_numbers(front: Callable[..., Any]) -> None:
+    done = front("run", RANDOM)
+    assert done.returncode == 0, done.stderr
+    assert "done" in done.stdout

@@ -268,3 +268,58 @@ def loads_more_than_it_uses(where: bool = True) -> None:
 
 def multiplies_garbage_by_zero() -> None:
     loads_more_than_it_uses(False)
+
+
+@triton.jit
+def lower_triangle(a, out, KEEP: tl.constexpr, N: tl.constexpr):
+    rows, columns = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    tile = tl.load(a + rows * N + columns)
+    if KEEP:
+        tile = tl.where(rows >= columns, -tile, 0.0)
+    tl.store(out + rows * N + columns, tile)
+
+
+def _triangle() -> torch.Tensor:
+    """Half of it was never written."""
+    a = torch.empty(16, 16)
+    for row in range(16):
+        a[row, : row + 1] = row
+    return a
+
+
+def lets_go_what_nothing_wrote() -> None:
+    out = torch.empty(16, 16)
+    lower_triangle[(1,)](_triangle(), out, True, N=16)
+    assert torch.equal(out, torch.arange(0.0, -16, -1)[:, None].expand(16, 16).tril())
+
+
+def passes_on_what_nothing_wrote() -> None:
+    lower_triangle[(1,)](_triangle(), torch.empty(16, 16), False, N=16)
+
+
+def doubles_what_nothing_wrote() -> None:
+    a = _triangle()
+    lower_triangle[(1,)](a, a, False, N=16)
+
+
+@triton.jit
+def pick(x, index, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i * N + tl.load(index + i)))
+
+
+def passes_strides_on() -> None:
+    x, index, out = torch.randn(8, 8), torch.randperm(8), torch.empty(8)
+    pick[(1,)](x.as_strided((8, 8), (8, 0)), index, out, N=8)
+    assert torch.equal(out, x[torch.arange(8), index])
+
+
+@triton.jit
+def row_of_pointers(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    at = tl.max_contiguous(tl.multiple_of(x + tl.program_id(0) * N + i, N), N)
+    tl.store(out + tl.program_id(0) * N + i, tl.load(at))
+
+
+def promises_about_pointers() -> None:
+    row_of_pointers[(4,)](torch.randn(4, 32), torch.empty(4, 32), N=32)

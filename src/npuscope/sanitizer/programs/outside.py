@@ -48,7 +48,13 @@ def outside(batch: Batch, fault: Fault) -> Finding:
     cause, cured = _cause(batch, facts)
     if "overflow" in facts:
         kind = "integer-overflow"
-    return _about(batch, fault, finding(batch, fault, kind, summary, cured or advice, *lines, *cause), owner)
+    severity = Severity.ERROR
+    if facts["stored"] and _repeats(owner) and kind == KINDS[role]:
+        severity = Severity.ADVISORY
+        cured = f"{owner.name} shows elements again and again (stride 0), so its extents do not say what a kernel may "
+        cured += "reach. Pass the tensor itself where that is to be checked."
+    found = finding(batch, fault, kind, summary, cured or advice, *lines, *cause, severity=severity)
+    return _about(batch, fault, found, owner)
 
 
 def elsewhere(batch: Batch, fault: Fault) -> Finding:
@@ -80,6 +86,11 @@ def masked(batch: Batch, fault: Fault) -> Finding:
     )
     lines = (where(batch, fault), f"The first would be {element(owner, facts['first'])}.")
     return finding(batch, fault, "masked-outside", summary, advice, *lines, severity=Severity.ADVISORY)
+
+
+def _repeats(owner: Buffer) -> bool:
+    """Whether a view shows elements more than once, as libraries make them that only want to pass strides on."""
+    return any(count > 1 and not stride for count, stride in zip(owner.shape, owner.strides, strict=False))
 
 
 def _side(owner: Buffer, facts: Any) -> str:
