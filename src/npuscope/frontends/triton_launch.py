@@ -28,8 +28,8 @@ from npuscope.tile.pointer import Pointer
 from npuscope.tile.rerun import Search
 from npuscope.tile.run import run
 from npuscope.tile.storage import Argument, Before, Storage
-from npuscope.tile.undefined import Repeat
 from npuscope.tile.stuck import Stuck
+from npuscope.tile.undefined import Repeat
 from npuscope.trace.schema import Buffer, Fault, Launch, Programs, Role, SourceFrame, Space
 
 MOST_UNSEEN = 1024

@@ -1,8 +1,8 @@
 """Whether it matters what memory without content holds.
 
-A launch may read such memory and let the values go, as `tl.where(mask, tl.load(p), 0)` does. So that this is not taken
-for a bug, a launch that has read some runs once more on copies of what it found, with other values in place of those that
-nobody has written. Where the two runs write the same, nothing depends on them.
+A launch may read such memory and let the values go, as `tl.where(mask, tl.load(p), 0)` does. So that this is not
+taken for a bug, a launch that has read some runs once more on copies of what it found, with other values in place of
+those that nobody has written. Where the two runs write the same, nothing depends on them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from npuscope.tile.machine import Machine
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
 from npuscope.tile.run import run
-from npuscope.tile.stuck import Stuck
 from npuscope.tile.storage import Argument, Storage
+from npuscope.tile.stuck import Stuck
 from npuscope.trace.recorder import Recorder
 
 SECONDS = 10.0
@@ -76,7 +76,14 @@ class Repeat:
         again = Machine(self.grid, list(clones.values()), Accesses(Recorder()))
         again.deadline = monotonic() + SECONDS
         try:
-            run(again, self.entry, [_moved(value, clones) for value in self.bound], self.largest, self.yields, self.parts)
+            run(
+                again,
+                self.entry,
+                [_moved(value, clones) for value in self.bound],
+                self.largest,
+                self.yields,
+                self.parts,
+            )
         except (Overdue, Stuck, ArithmeticError, ValueError, IndexError):
             return True
         return any(twin.differs() for twin in self._twins.values())

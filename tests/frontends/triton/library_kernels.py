@@ -71,7 +71,12 @@ def banded(x: torch.Tensor, **_: Any) -> dict[str, Any]:
     return {"o": torch.where(x > 5, -1, low * 16 | high).int()}
 
 
-case(bands, lambda: {"x": torch.linspace(-6, 6, 25), "o": torch.full((25,), -1, dtype=torch.int32)}, grid=(25,), expect=banded)
+case(
+    bands,
+    lambda: {"x": torch.linspace(-6, 6, 25), "o": torch.full((25,), -1, dtype=torch.int32)},
+    grid=(25,),
+    expect=banded,
+)
 
 
 @triton.jit
@@ -80,10 +85,11 @@ def read_only_pointer(x: tl.const, o, N: tl.constexpr):
     tl.store(o + i, tl.load(x + i) + 1)
 
 
-case(read_only_pointer, lambda: {"x": torch.arange(8.0), "o": torch.zeros(8), "N": 8}, expect=lambda x, **_: {"o": x + 1})
+case(
+    read_only_pointer, lambda: {"x": torch.arange(8.0), "o": torch.zeros(8), "N": 8}, expect=lambda x, **_: {"o": x + 1}
+)
 
 ROW = torch.arange(16.0)
-
 
 
 @triton.jit
