@@ -101,7 +101,9 @@ class Bench:
                 traceback.print_exc()
         row["launches"] = self.session.launches - before
         row["parts"] = dict(self.clock.spent)
-        row["findings"] = dict(Counter(f"{finding.severity.name.lower()}: {finding.kind}" for finding in suite.findings))
+        row["findings"] = dict(
+            Counter(f"{finding.severity.name.lower()}: {finding.kind}" for finding in suite.findings)
+        )
         row["limits"] = sorted({limit for outcome_ in suite.outcomes for limit in outcome_.limits})
         if self.details and suite.findings:
             from npuscope.report.text import findings_text
@@ -164,7 +166,9 @@ def summary(rows: list[dict[str, Any]]) -> int:
         findings.update(row["findings"])
     launches, seconds = sum(row["launches"] for row in rows), sum(row["seconds"] for row in rows)
     told = ", ".join(f"{count} {name}" for name, count in sorted(findings.items())) or "none"
-    print(f"{len(rows)} calls, {launches} launches, {len(rows) - len(wrong)} right, {seconds:.1f} CPU s; findings: {told}")
+    print(
+        f"{len(rows)} calls, {launches} launches, {len(rows) - len(wrong)} right, {seconds:.1f} CPU s; findings: {told}"
+    )
     for row in sorted(rows, key=lambda row: -row["seconds"])[:10]:
         parts = ", ".join(f"{part} {spent:.2f}" for part, spent in row["parts"].items())
         print(f"  slowest: {row['library']} {row['call']} {row['seconds']:.2f} s ({parts})")

@@ -6,9 +6,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F16, F32, TF32, Call, Made, calls
-from libraries.liger_parts import mean_square
-
 from conch.ops.activation.gelu_tanh_and_mul import gelu_tanh_and_mul
 from conch.ops.activation.silu_and_mul import silu_and_mul
 from conch.ops.attention.paged_attention import paged_attention
@@ -26,6 +23,9 @@ from conch.ops.vllm.reshape_and_cache import reshape_and_cache
 from conch.reference.quantization.bitsandbytes import dequantize_blockwise, quantize_blockwise
 from conch.reference.vision import bev_pool as plain_bev_pool
 from conch.reference.vision import nms as plain_nms
+
+from libraries.call import BF16, F16, F32, TF32, Call, Made, calls
+from libraries.liger_parts import mean_square
 
 ROWS, COLUMNS = 48, 1000
 
@@ -47,7 +47,11 @@ def gated(function: Any, activation: Any) -> Any:
 
 
 def norm(dtype: torch.dtype) -> Made:
-    return lambda x, w: rms_norm(x, w, 1e-6), lambda x, w: x * mean_square(x) * w, (rows(dtype), torch.randn(COLUMNS).to(dtype))
+    return (
+        lambda x, w: rms_norm(x, w, 1e-6),
+        lambda x, w: x * mean_square(x) * w,
+        (rows(dtype), torch.randn(COLUMNS).to(dtype)),
+    )
 
 
 def added_norm(dtype: torch.dtype) -> Made:
@@ -55,7 +59,11 @@ def added_norm(dtype: torch.dtype) -> Made:
         s = x + r
         return s * mean_square(s) * w, s
 
-    return lambda x, r, w: fused_add_rms_norm(x, r, w, 1e-6), plain, (rows(dtype), rows(dtype), torch.randn(COLUMNS).to(dtype))
+    return (
+        lambda x, r, w: fused_add_rms_norm(x, r, w, 1e-6),
+        plain,
+        (rows(dtype), rows(dtype), torch.randn(COLUMNS).to(dtype)),
+    )
 
 
 def gemma_norm(dtype: torch.dtype) -> Made:
@@ -210,7 +218,13 @@ def quantized(kind: str, blocksize: int) -> Any:
         def ours(x: Any) -> Any:
             found, state = blockwise.quantize_blockwise(x, code=code, blocksize=blocksize, quant_type=kind)
             back = blockwise.dequantize_blockwise(
-                found, state, absmax=state.absmax, code=code, blocksize=blocksize, quant_type=kind, out=torch.empty_like(x)
+                found,
+                state,
+                absmax=state.absmax,
+                code=code,
+                blocksize=blocksize,
+                quant_type=kind,
+                out=torch.empty_like(x),
             )
             return found.flatten(), state.absmax, back
 
@@ -273,7 +287,9 @@ def voxels(dtype: torch.dtype) -> Made:
 
     def plain(points: Any) -> Any:
         x, y, z = points[:, :3].long().unbind(-1)
-        dense = torch.zeros(4, 8, 8, dtype=torch.int32).index_put((z, y, x), torch.ones(len(points), dtype=torch.int32), True)
+        dense = torch.zeros(4, 8, 8, dtype=torch.int32).index_put(
+            (z, y, x), torch.ones(len(points), dtype=torch.int32), True
+        )
         sums = torch.zeros(4, 8, 8, 4, dtype=points.dtype).index_put((z, y, x), points, True)
         alone = torch.where((dense == 1)[..., None], sums, 0.0)
         return (dense > 0).sum()[None].int(), dense.clamp(max=5), alone
@@ -307,7 +323,10 @@ def cached(dtype: torch.dtype) -> Made:
         keys.flatten(0, 1)[slots], values.flatten(0, 1)[slots] = key, value
         return keys, values
 
-    arguments = (*(torch.randn(20, 2, 40).to(dtype) for _ in range(2)), *(torch.randn(8, 16, 2, 40).to(dtype) for _ in range(2)))
+    arguments = (
+        *(torch.randn(20, 2, 40).to(dtype) for _ in range(2)),
+        *(torch.randn(8, 16, 2, 40).to(dtype) for _ in range(2)),
+    )
     return ours, plain, arguments
 
 

@@ -6,12 +6,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F16, F32, Call, Made, calls, leaf, randn
-from libraries.fla_recurrences import BATCH, HEADS, LENGTH, NEAR, WIDTH, alone, from_library, gates, tokens, unit, weights
-
 from fla import ops
 from fla.ops.abc.naive import naive_recurrent_abc
-from fla.ops.attn.naive import naive_parallel_attn
 from fla.ops.attnres.naive import naive_attnres
 from fla.ops.based.naive import naive_parallel_based
 from fla.ops.forgetting_attn.naive import naive_forgetting_attn
@@ -31,6 +27,21 @@ from fla.ops.rebased.parallel import parallel_rebased
 from fla.ops.stickbreaking_attn.naive import naive_stickbreaking_attn
 from fla.ops.ttt import chunk_ttt_linear, fused_chunk_ttt_linear
 from fla.ops.ttt.naive import chunk_ttt_linear_ref
+
+from libraries.call import BF16, F16, F32, Call, Made, calls, leaf, randn
+from libraries.fla_recurrences import (
+    BATCH,
+    HEADS,
+    LENGTH,
+    NEAR,
+    WIDTH,
+    alone,
+    from_library,
+    gates,
+    tokens,
+    unit,
+    weights,
+)
 
 
 def heads_first(reference: Any) -> Any:
@@ -64,7 +75,11 @@ def attention(**options: Any) -> Any:
             seen = (behind >= 0) & (behind < (window or LENGTH))
             return torch.einsum("bhqk,bkhd->bqhd", scores.masked_fill(~seen, -torch.inf).softmax(-1), v)
 
-        return lambda q, k, v: ops.parallel_attn(q, k, v, **options), plain, (queries(dtype), tokens(dtype), tokens(dtype))
+        return (
+            lambda q, k, v: ops.parallel_attn(q, k, v, **options),
+            plain,
+            (queries(dtype), tokens(dtype), tokens(dtype)),
+        )
 
     return make
 
@@ -83,7 +98,9 @@ def selected(dtype: torch.dtype) -> Made:
     own = torch.arange(LENGTH) // 16
     chosen = torch.stack([torch.randint(0, int(last) + 1, (BATCH, 1, 2)).sort(-1).values for last in own], 1)
     chosen[:, :, :, -1] = own[None, :, None]
-    chosen = torch.where((chosen == own[None, :, None, None]) & (torch.arange(2) == 0) & (own[None, :, None, None] > 0), 0, chosen)
+    chosen = torch.where(
+        (chosen == own[None, :, None, None]) & (torch.arange(2) == 0) & (own[None, :, None, None] > 0), 0, chosen
+    )
     chosen[:, own == 0] = torch.tensor([0, blocks])  # the second block does not exist yet
 
     def plain(q: Any, k: Any, v: Any) -> Any:
@@ -183,11 +200,14 @@ def product(dtype: torch.dtype) -> Made:
     """Two reflections for every token."""
     arguments = (
         tokens(dtype), leaf(F.normalize(torch.randn(BATCH, 2 * LENGTH, HEADS, WIDTH), dim=-1).to(dtype)),
-        randn(BATCH, 2 * LENGTH, HEADS, WIDTH, dtype=dtype), gates(), leaf(torch.rand(BATCH, 2 * LENGTH, HEADS).to(dtype)),
+        randn(BATCH, 2 * LENGTH, HEADS, WIDTH, dtype=dtype), gates(),
+        leaf(torch.rand(BATCH, 2 * LENGTH, HEADS).to(dtype)),
     )  # fmt: skip
     return (
         lambda q, k, v, g, beta: chunk_gated_delta_product(q, k, v, g, beta, 2)[0],
-        lambda q, k, v, g, beta: naive_recurrent_gated_delta_product(q, k, v, g, beta, WIDTH**-0.5, num_householder=2)[0],
+        lambda q, k, v, g, beta: naive_recurrent_gated_delta_product(q, k, v, g, beta, WIDTH**-0.5, num_householder=2)[
+            0
+        ],
         arguments,
     )
 
@@ -240,26 +260,97 @@ ATTENTION: list[Call] = [
     *calls("parallel_attn", attention(), F16, BF16),
     *calls("parallel_attn window", attention(window_size=20), F32, tolerance=NEAR),
     *calls("parallel_forgetting_attn", forgetting, F32, tolerance=NEAR),
-    *calls("parallel_stickbreaking_attn", from_library(ops.parallel_stickbreaking_attn, naive_stickbreaking_attn, *QKV), F32, tolerance=NEAR),
-    *calls("parallel_based", from_library(ops.parallel_based, heads_first(naive_parallel_based), *(narrow,) * 3), F32, tolerance=2 * NEAR),
-    *calls("fused_chunk_based", from_library(ops.fused_chunk_based, heads_first(naive_parallel_based), *(narrow,) * 3), F32, tolerance=2 * NEAR),
-    *calls("parallel_rebased", from_library(parallel_rebased, heads_first(naive_parallel_rebased), *(narrow,) * 3), F32, tolerance=2 * NEAR),
+    *calls(
+        "parallel_stickbreaking_attn",
+        from_library(ops.parallel_stickbreaking_attn, naive_stickbreaking_attn, *QKV),
+        F32,
+        tolerance=NEAR,
+    ),
+    *calls(
+        "parallel_based",
+        from_library(ops.parallel_based, heads_first(naive_parallel_based), *(narrow,) * 3),
+        F32,
+        tolerance=2 * NEAR,
+    ),
+    *calls(
+        "fused_chunk_based",
+        from_library(ops.fused_chunk_based, heads_first(naive_parallel_based), *(narrow,) * 3),
+        F32,
+        tolerance=2 * NEAR,
+    ),
+    *calls(
+        "parallel_rebased",
+        from_library(parallel_rebased, heads_first(naive_parallel_rebased), *(narrow,) * 3),
+        F32,
+        tolerance=2 * NEAR,
+    ),
     *calls("parallel_nsa selection", selected, F32, tolerance=NEAR),
     *calls("parallel_path_attn", path, F32, tolerance=NEAR),
     *calls("parallel_wall_attn", walled, F32, tolerance=NEAR),
     *calls("parallel_parallax", from_library(ops.parallel_parallax, naive_parallax, *(tokens,) * 4), BF16),
-    *calls("chunk_abc", from_library(ops.chunk_abc, heads_first(naive_recurrent_abc), *QKV, slots), F32, tolerance=NEAR),
+    *calls(
+        "chunk_abc", from_library(ops.chunk_abc, heads_first(naive_recurrent_abc), *QKV, slots), F32, tolerance=NEAR
+    ),
     *calls("chunk_gsa", from_library(ops.chunk_gsa, naive_recurrent_gsa, *QKV, slots, slot_gate), F32, tolerance=NEAR),
-    *calls("fused_recurrent_gsa", from_library(ops.fused_recurrent_gsa, naive_recurrent_gsa, *QKV, slots, slot_gate), F32),
+    *calls(
+        "fused_recurrent_gsa", from_library(ops.fused_recurrent_gsa, naive_recurrent_gsa, *QKV, slots, slot_gate), F32
+    ),
     *calls("chunk_ttt_linear", time_test_training(chunk_ttt_linear), F32, tolerance=2e-2),
     *calls("fused_chunk_ttt_linear", time_test_training(fused_chunk_ttt_linear), F32, tolerance=2e-2),
     *calls("chunk_log_linear_attn", log_linear, F32, tolerance=NEAR),
     *calls("chunk_mesa_net", mesa, BF16),
     *calls("chunk_gated_delta_product", product, BF16),
     *calls("fused_attnres", depth, F32),
-    *calls("chunk_gdn2", from_library(ops.gdn2.chunk_gdn2, naive_recurrent_gdn2, *QUV, key_gate, key_weights, key_weights), F32, tolerance=NEAR),
-    *calls("fused_recurrent_gdn2", alone(from_library(ops.gdn2.fused_recurrent_gdn2, naive_recurrent_gdn2, *QUV, key_gate, key_weights, key_weights)), F32),
-    *calls("chunk_precond_gated_delta_rule", from_library(ops.chunk_precond_gated_delta_rule, naive_recurrent_precond_gated_delta_rule, unit, unit, tokens, a_gate, a_gate, ones_below, ones_below), F32, tolerance=NEAR),
-    *calls("chunk_precond_kda", from_library(ops.chunk_precond_kda, of_unit_length(naive_recurrent_precond_kda), unit, unit, tokens, key_gate, a_gate, ones_below, ones_below), F32, tolerance=NEAR),
-    *calls("chunk_momentum_delta_rule", from_library(ops.chunk_momentum_delta_rule, momentum, unit, unit, tokens, a_gate, a_gate, unit, ones_below, ones_below), BF16),
+    *calls(
+        "chunk_gdn2",
+        from_library(ops.gdn2.chunk_gdn2, naive_recurrent_gdn2, *QUV, key_gate, key_weights, key_weights),
+        F32,
+        tolerance=NEAR,
+    ),
+    *calls(
+        "fused_recurrent_gdn2",
+        alone(
+            from_library(ops.gdn2.fused_recurrent_gdn2, naive_recurrent_gdn2, *QUV, key_gate, key_weights, key_weights)
+        ),
+        F32,
+    ),
+    *calls(
+        "chunk_precond_gated_delta_rule",
+        from_library(
+            ops.chunk_precond_gated_delta_rule,
+            naive_recurrent_precond_gated_delta_rule,
+            unit,
+            unit,
+            tokens,
+            a_gate,
+            a_gate,
+            ones_below,
+            ones_below,
+        ),
+        F32,
+        tolerance=NEAR,
+    ),
+    *calls(
+        "chunk_precond_kda",
+        from_library(
+            ops.chunk_precond_kda,
+            of_unit_length(naive_recurrent_precond_kda),
+            unit,
+            unit,
+            tokens,
+            key_gate,
+            a_gate,
+            ones_below,
+            ones_below,
+        ),
+        F32,
+        tolerance=NEAR,
+    ),
+    *calls(
+        "chunk_momentum_delta_rule",
+        from_library(
+            ops.chunk_momentum_delta_rule, momentum, unit, unit, tokens, a_gate, a_gate, unit, ones_below, ones_below
+        ),
+        BF16,
+    ),
 ]

@@ -6,10 +6,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F32, TF32, Call, Made, calls, leaf, randn
-from libraries.fla_recurrences import from_library
-from libraries.liger_parts import labels, mean_square
-
 from fla.modules.activations import ops as activations
 from fla.modules.causal_conv1d import causal_conv1d
 from fla.modules.fused_cross_entropy.ops import cross_entropy_loss
@@ -22,6 +18,10 @@ from fla.modules.token_shift import token_shift
 from fla.ops import utils
 from fla.ops.utils.sinkhorn import sinkhorn
 from fla.ops.utils.sinkhorn.naive import naive_sinkhorn
+
+from libraries.call import BF16, F32, TF32, Call, Made, calls, randn
+from libraries.fla_recurrences import from_library
+from libraries.liger_parts import labels, mean_square
 
 ROWS, COLUMNS, VOCABULARY = 48, 200, 1000
 
@@ -157,7 +157,11 @@ def softmax_backward(dtype: torch.dtype) -> Made:
     def plain(p: Any, d: Any) -> Any:
         return p * (d - (p * d).sum(-1, keepdim=True))
 
-    return utils.softmax_bwd, plain, (torch.randn(ROWS, COLUMNS).softmax(-1).to(dtype), torch.randn(ROWS, COLUMNS).to(dtype))
+    return (
+        utils.softmax_bwd,
+        plain,
+        (torch.randn(ROWS, COLUMNS).softmax(-1).to(dtype), torch.randn(ROWS, COLUMNS).to(dtype)),
+    )
 
 
 def square(dtype: torch.dtype) -> torch.Tensor:
@@ -179,12 +183,47 @@ MODULES: list[Call] = [
     *calls("elu_p1", from_library(activations.elu_p1, lambda x: F.elu(x) + 1, rows), F32),
     *calls("swiglu", from_library(activations.swiglu, lambda x, y: F.silu(x) * y, rows, rows), F32, BF16),
     *calls("sigmoidglu", from_library(activations.sigmoidglu, lambda x, y: torch.sigmoid(x) * y, rows, rows), F32),
-    *calls("l2norm", from_library(l2norm.l2norm, lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6), rows), F32, BF16),
-    *calls("layer_norm", from_library(layernorm.layer_norm, lambda x, w, b: F.layer_norm(x, (COLUMNS,), w, b), rows, columns, columns), F32, BF16),
+    *calls(
+        "l2norm",
+        from_library(l2norm.l2norm, lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6), rows),
+        F32,
+        BF16,
+    ),
+    *calls(
+        "layer_norm",
+        from_library(layernorm.layer_norm, lambda x, w, b: F.layer_norm(x, (COLUMNS,), w, b), rows, columns, columns),
+        F32,
+        BF16,
+    ),
     *calls("rms_norm", from_library(layernorm.rms_norm, root, rows, columns, columns), F32),
-    *calls("group_norm", from_library(lambda x, w, b: layernorm.group_norm(x, w, b, num_groups=4), lambda x, w, b: F.group_norm(x, 4, w, b), rows, columns, columns), F32),
-    *calls("layer_norm_gated", from_library(fused_norm_gate.layer_norm_gated, gated_norm, rows, rows, columns, columns), F32),
-    *calls("layernorm_fn", from_library(layernorm_gated.layernorm_fn, lambda x, w, b, z: F.layer_norm(x, (COLUMNS,), w, b, 1e-6) * F.silu(z), rows, columns, columns, rows), F32),
+    *calls(
+        "group_norm",
+        from_library(
+            lambda x, w, b: layernorm.group_norm(x, w, b, num_groups=4),
+            lambda x, w, b: F.group_norm(x, 4, w, b),
+            rows,
+            columns,
+            columns,
+        ),
+        F32,
+    ),
+    *calls(
+        "layer_norm_gated",
+        from_library(fused_norm_gate.layer_norm_gated, gated_norm, rows, rows, columns, columns),
+        F32,
+    ),
+    *calls(
+        "layernorm_fn",
+        from_library(
+            layernorm_gated.layernorm_fn,
+            lambda x, w, b, z: F.layer_norm(x, (COLUMNS,), w, b, 1e-6) * F.silu(z),
+            rows,
+            columns,
+            columns,
+            rows,
+        ),
+        F32,
+    ),
     *calls("rotary_embedding", rotary, F32, BF16),
     *calls("causal_conv1d", convolution(None), F32),
     *calls("causal_conv1d swish", convolution("swish"), F32, BF16),

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F32, Call, Made, calls, leaf, randn
-
 from fla import ops
+
+from libraries.call import BF16, F32, Call, Made, calls, leaf, randn
 
 BATCH, LENGTH, HEADS, WIDTH = 2, 100, 2, 32
 NEAR = 5e-3
@@ -20,8 +20,10 @@ def recurrence(
     q: Any, k: Any, v: Any, *, g: Any = None, keys: Any = None, values: Any = None, beta: Any = None, a: Any = None,
     b: Any = None, bonus: Any = None, state: Any = None, scale: float | None = None, remove: Any = None,
 ) -> Any:  # fmt: skip
-    """Outputs and last state. The state decays by exp(g) (a number a head), exp(keys) or exp(values); `beta` weighs what
-    a delta rule writes (`remove`: the key that it reads back with, before the decay), `a` and `b` are those of a generalized one, `bonus`
+    """Outputs and last state.
+
+    The state decays by exp(g) (a number a head), exp(keys) or exp(values). `beta` weighs what a delta rule writes
+    (`remove`: the key that it reads back with, before the decay), `a` and `b` are those of a generalized one, `bonus`
     favours the newest pair."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     s = q.new_zeros(q.shape[0], q.shape[2], q.shape[-1], v.shape[-1]) if state is None else state
@@ -235,7 +237,14 @@ def rwkv6(function: Any) -> Any:
         return (
             lambda r, k, v, w, u, s: function(r, k, v, w, u, initial_state=s)[0],
             lambda r, k, v, w, u, s: recurrence(r, k, v, keys=w, bonus=u, state=s)[0],
-            (tokens(dtype), tokens(dtype), tokens(dtype), gates(WIDTH), randn(HEADS, WIDTH, dtype=dtype), first_state()),
+            (
+                tokens(dtype),
+                tokens(dtype),
+                tokens(dtype),
+                gates(WIDTH),
+                randn(HEADS, WIDTH, dtype=dtype),
+                first_state(),
+            ),
         )
 
     return make

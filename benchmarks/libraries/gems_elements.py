@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F16, F32, Call, Made, calls
-
-import flag_gems.utils.libentry
 from flag_gems.utils import codegen_config_utils
+
+from libraries.call import BF16, F16, F32, Call, Made, calls
 
 # This version knows Triton up to 3.6: launches have taken their constants as then ever since, and block pointers, which
 # it prefers, are gone.
@@ -108,8 +107,17 @@ def backward(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 BOTH = (F32, BF16)
 ELEMENTS: list[Call] = [
-    *alike("abs neg relu sigmoid tanh silu exp sin cos", some, dtypes=(F32, F16, BF16), where=type("F", (), {**vars(torch), "silu": F.silu})),
-    *alike("erf exp2 expm1 ceil square tan atan cosh angle signbit sgn_ floor_ hardsigmoid i0", some, where=type("F", (), {**vars(torch), "hardsigmoid": F.hardsigmoid})),
+    *alike(
+        "abs neg relu sigmoid tanh silu exp sin cos",
+        some,
+        dtypes=(F32, F16, BF16),
+        where=type("F", (), {**vars(torch), "silu": F.silu}),
+    ),
+    *alike(
+        "erf exp2 expm1 ceil square tan atan cosh angle signbit sgn_ floor_ hardsigmoid i0",
+        some,
+        where=type("F", (), {**vars(torch), "hardsigmoid": F.hardsigmoid}),
+    ),
     *alike("rsqrt sqrt log log10 reciprocal log1p_ digamma_", positive, dtypes=(F32,)),
     *alike("logit acos", fractions),
     *alike("arcsinh sinh_ asinh_", some),
@@ -134,7 +142,10 @@ ELEMENTS: list[Call] = [
     *calls("glu", op(ops.glu, F.glu, some)),
     *calls("gelu_backward", op(ops.gelu_backward, backward(F.gelu), some, some)),
     *calls("silu_backward", op(ops.silu_backward, backward(F.silu), some, some), *BOTH),
-    *calls("sigmoid_backward", op(lambda g, x: ops.sigmoid_backward(g, torch.sigmoid(x)), backward(torch.sigmoid), some, some)),
+    *calls(
+        "sigmoid_backward",
+        op(lambda g, x: ops.sigmoid_backward(g, torch.sigmoid(x)), backward(torch.sigmoid), some, some),
+    ),
     *calls("tanh_backward", op(lambda g, x: ops.tanh_backward(g, torch.tanh(x)), backward(torch.tanh), some, some)),
     *calls("add", op(ops.add, torch.add, some, some), F32, F16, BF16),
     *calls("add broadcast, alpha", op(ops.add, torch.add, turned, column, alpha=2)),

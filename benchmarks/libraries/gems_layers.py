@@ -1,4 +1,4 @@
-"""FlagGems: products, norms, losses, attention, convolution, pooling, random numbers, and what serves language models."""
+"""FlagGems: products, norms, losses, attention, convolution, pooling, random numbers, language models."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F16, F32, TF32, Call, Made, calls
-from libraries.gems_elements import constant, op
-from libraries.liger_parts import labels, mean_square
-
 from flag_gems import fused, ops
+
+from libraries.call import BF16, F16, F32, TF32, Call, Made, calls
+from libraries.gems_elements import op
+from libraries.liger_parts import labels, mean_square
 
 BOTH = (F32, BF16)
 COLUMNS, VOCABULARY = 200, 1000
@@ -136,7 +136,11 @@ def pooled(dtype: torch.dtype) -> Made:
 
 def picked_experts(dtype: torch.dtype) -> Made:
     def ours(gates: Any) -> Any:
-        weights, chosen, rows = torch.empty(30, 2), torch.empty(30, 2, dtype=torch.int32), torch.empty(30, 2, dtype=torch.int32)
+        weights, chosen, rows = (
+            torch.empty(30, 2),
+            torch.empty(30, 2, dtype=torch.int32),
+            torch.empty(30, 2, dtype=torch.int32),
+        )
         fused.topk_softmax(weights, chosen, rows, gates)
         return weights, chosen
 
@@ -172,7 +176,11 @@ def cached(dtype: torch.dtype) -> Made:
         keys.flatten(0, 1)[slots], values.flatten(0, 1)[slots] = key, value
         return keys, values
 
-    return ours, plain, tuple(maker(dtype) for maker in (of(20, 2, 32), of(20, 2, 32), of(8, 16, 2, 32), of(8, 16, 2, 32)))
+    return (
+        ours,
+        plain,
+        tuple(maker(dtype) for maker in (of(20, 2, 32), of(20, 2, 32), of(8, 16, 2, 32), of(8, 16, 2, 32))),
+    )
 
 
 def rotated(dtype: torch.dtype) -> Made:
@@ -231,26 +239,102 @@ LAYERS: list[Call] = [
     *calls("layer_norm and backward", normed, *BOTH),
     *calls("batch_norm", batch_normed, F32),
     *calls("group_norm", group_normed, F32),
-    *calls("rms_norm", op(lambda x, w: ops.rms_norm(x, [COLUMNS], w), lambda x, w: x * mean_square(x, 1e-5) * w, of(48, COLUMNS), of(COLUMNS)), *BOTH),
+    *calls(
+        "rms_norm",
+        op(
+            lambda x, w: ops.rms_norm(x, [COLUMNS], w),
+            lambda x, w: x * mean_square(x, 1e-5) * w,
+            of(48, COLUMNS),
+            of(COLUMNS),
+        ),
+        *BOTH,
+    ),
     *calls("skip_layer_norm", skipped_norm, F32),
     *calls("fused_add_rms_norm", added_norm, F32),
-    *calls("instance_norm", op(fused.instance_norm, lambda x, w, b: F.instance_norm(x, None, None, w, b), of(4, 6, 50), of(6), of(6)), F32),
+    *calls(
+        "instance_norm",
+        op(fused.instance_norm, lambda x, w, b: F.instance_norm(x, None, None, w, b), of(4, 6, 50), of(6), of(6)),
+        F32,
+    ),
     *calls("weight_norm", op(fused.weight_norm, lambda v, g: torch._weight_norm(v, g, 0), of(20, 30), of(20, 1)), F32),
     *calls("cross_entropy_loss", op(fused.cross_entropy_loss, F.cross_entropy, of(48, VOCABULARY), targets), *BOTH),
-    *calls("cross_entropy_loss smoothing", op(lambda x, t: fused.cross_entropy_loss(x, t, label_smoothing=0.1), lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), of(48, VOCABULARY), targets)),
+    *calls(
+        "cross_entropy_loss smoothing",
+        op(
+            lambda x, t: fused.cross_entropy_loss(x, t, label_smoothing=0.1),
+            lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1),
+            of(48, VOCABULARY),
+            targets,
+        ),
+    ),
     *calls("nll_loss", nll, F32),
     *calls("mse_loss", op(ops.mse_loss, F.mse_loss, of(40, 50), of(40, 50)), F32),
-    *calls("soft_margin_loss", op(ops.soft_margin_loss, F.soft_margin_loss, of(40, 50), lambda dtype: torch.randn(40, 50).sign().to(dtype)), F32),
-    *calls("embedding", op(ops.embedding, lambda w, i: F.embedding(i, w), of(300, 100), lambda dtype: torch.randint(0, 300, (4, 33))), *BOTH),
-    *calls("embedding_backward", op(lambda g, i: ops.embedding_backward(g, i, 300), lambda g, i: torch.zeros(300, 100, dtype=g.dtype).index_add(0, i.flatten(), g.flatten(0, 1)), of(4, 33, 100), lambda dtype: torch.randint(0, 300, (4, 33))), F32),
+    *calls(
+        "soft_margin_loss",
+        op(ops.soft_margin_loss, F.soft_margin_loss, of(40, 50), lambda dtype: torch.randn(40, 50).sign().to(dtype)),
+        F32,
+    ),
+    *calls(
+        "embedding",
+        op(ops.embedding, lambda w, i: F.embedding(i, w), of(300, 100), lambda dtype: torch.randint(0, 300, (4, 33))),
+        *BOTH,
+    ),
+    *calls(
+        "embedding_backward",
+        op(
+            lambda g, i: ops.embedding_backward(g, i, 300),
+            lambda g, i: torch.zeros(300, 100, dtype=g.dtype).index_add(0, i.flatten(), g.flatten(0, 1)),
+            of(4, 33, 100),
+            lambda dtype: torch.randint(0, 300, (4, 33)),
+        ),
+        F32,
+    ),
     *calls("scaled_dot_product_attention", attention(False), F16, BF16),
     *calls("scaled_dot_product_attention causal", attention(True), F16),
-    *calls("conv1d", op(lambda x, w, b: ops.conv1d(x, w, b, padding=1), lambda x, w, b: F.conv1d(x, w, b, padding=1), of(2, 6, 40), of(8, 6, 3), of(8)), F32, tolerance=TF32),
-    *calls("conv2d", op(lambda x, w, b: ops.conv2d(x, w, b, 2, 1), lambda x, w, b: F.conv2d(x, w, b, 2, 1), of(2, 6, 20, 18), of(8, 6, 3, 3), of(8)), F32, tolerance=TF32),
+    *calls(
+        "conv1d",
+        op(
+            lambda x, w, b: ops.conv1d(x, w, b, padding=1),
+            lambda x, w, b: F.conv1d(x, w, b, padding=1),
+            of(2, 6, 40),
+            of(8, 6, 3),
+            of(8),
+        ),
+        F32,
+        tolerance=TF32,
+    ),
+    *calls(
+        "conv2d",
+        op(
+            lambda x, w, b: ops.conv2d(x, w, b, 2, 1),
+            lambda x, w, b: F.conv2d(x, w, b, 2, 1),
+            of(2, 6, 20, 18),
+            of(8, 6, 3, 3),
+            of(8),
+        ),
+        F32,
+        tolerance=TF32,
+    ),
     *calls("max_pool2d_with_indices", pooled, F32),
-    *calls("avg_pool2d", op(lambda x: ops.avg_pool2d(x, 3, 2, 1), lambda x: F.avg_pool2d(x, 3, 2, 1), of(2, 3, 17, 15)), F32),
-    *calls("upsample_nearest2d", op(lambda x: ops.upsample_nearest2d(x, (25, 31)), lambda x: F.interpolate(x, (25, 31)), of(2, 3, 9, 11)), F32),
-    *calls("upsample_bicubic2d_aa", op(lambda x: ops._upsample_bicubic2d_aa(x, (25, 31), False), lambda x: F.interpolate(x, (25, 31), mode="bicubic", antialias=True), of(1, 2, 40, 44)), F32),
+    *calls(
+        "avg_pool2d",
+        op(lambda x: ops.avg_pool2d(x, 3, 2, 1), lambda x: F.avg_pool2d(x, 3, 2, 1), of(2, 3, 17, 15)),
+        F32,
+    ),
+    *calls(
+        "upsample_nearest2d",
+        op(lambda x: ops.upsample_nearest2d(x, (25, 31)), lambda x: F.interpolate(x, (25, 31)), of(2, 3, 9, 11)),
+        F32,
+    ),
+    *calls(
+        "upsample_bicubic2d_aa",
+        op(
+            lambda x: ops._upsample_bicubic2d_aa(x, (25, 31), False),
+            lambda x: F.interpolate(x, (25, 31), mode="bicubic", antialias=True),
+            of(1, 2, 40, 44),
+        ),
+        F32,
+    ),
     *calls("dropout", dropped, F32),
     *calls("rand", drawn(lambda: ops.rand([100, 100]), 0.5, 0.2887), F32),
     *calls("randn", drawn(lambda: ops.randn([100, 100]), 0.0, 1.0), F32),
@@ -260,11 +344,24 @@ LAYERS: list[Call] = [
     *calls("randperm", op(lambda: ops.randperm(1000).sort().values, lambda: torch.arange(1000))),
     *calls("topk_softmax", picked_experts, F32),
     *calls("fused_experts", expert_mix, BF16),
-    *calls("moe_sum", op(lambda x: (y := torch.empty(20, 64), fused.moe_sum(x, y))[0], lambda x: x.sum(1), of(20, 2, 64)), F32),
+    *calls(
+        "moe_sum",
+        op(lambda x: (y := torch.empty(20, 64), fused.moe_sum(x, y))[0], lambda x: x.sum(1), of(20, 2, 64)),
+        F32,
+    ),
     *calls("reshape_and_cache_flash", cached, F16),
     *calls("apply_rotary_pos_emb", rotated, *BOTH),
     *calls("hadamard_transform", hadamard, F32),
     *calls("apply_repetition_penalties", penalized, F32),
-    *calls("margin_ranking_loss", op(ops.margin_ranking_loss, F.margin_ranking_loss, of(500), of(500), lambda dtype: torch.randn(500).sign().to(dtype)), F32),
+    *calls(
+        "margin_ranking_loss",
+        op(
+            ops.margin_ranking_loss,
+            F.margin_ranking_loss,
+            of(500),
+            of(500),
+            lambda dtype: torch.randn(500).sign().to(dtype),
+        ),
+        F32,
+    ),
 ]
-assert constant

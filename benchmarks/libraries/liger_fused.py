@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import liger_kernel.ops as ops
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F32, TF32, Call, Made, calls, leaf, randn
-from libraries.liger_parts import angles, generalized_jsd, labels, mean_square, rms_norm, rotated
-
-import liger_kernel.ops as ops
 from liger_kernel.ops.experimental import mm_int8int2
 from liger_kernel.ops.grpo_loss import fused_selective_log_softmax
 from liger_kernel.transformers import functional as liger
+
+from libraries.call import BF16, F32, TF32, Call, Made, calls, leaf, randn
+from libraries.liger_parts import angles, generalized_jsd, labels, mean_square, rms_norm, rotated, simplex
 
 ROWS, WIDTH, VOCABULARY = 32, 128, 1000
 
@@ -67,7 +67,11 @@ def ce_tvd(dtype: torch.dtype) -> Made:
         tvd = 0.5 * (student.softmax(-1) - teacher.softmax(-1)).abs().sum(-1) * kept
         return F.cross_entropy(student, target, reduction="none"), tvd
 
-    arguments = randn(ROWS, VOCABULARY, dtype=dtype), randn(ROWS, VOCABULARY, dtype=dtype).detach(), labels(ROWS, VOCABULARY)
+    arguments = (
+        randn(ROWS, VOCABULARY, dtype=dtype),
+        randn(ROWS, VOCABULARY, dtype=dtype).detach(),
+        labels(ROWS, VOCABULARY),
+    )
     return ops.LigerFusedCETVDFunction.apply, plain, arguments
 
 
@@ -92,8 +96,8 @@ def experts(dtype: torch.dtype) -> Made:
 
     chosen = torch.stack([torch.randperm(4)[:2] for _ in range(ROWS)]).int()
     arguments = (
-        randn(ROWS, 64, dtype=dtype), randn(4, 96, 64, dtype=dtype, scale=0.1), randn(4, 64, 48, dtype=dtype, scale=0.1),
-        chosen, leaf(torch.rand(ROWS, 2).to(dtype)),
+        randn(ROWS, 64, dtype=dtype), randn(4, 96, 64, dtype=dtype, scale=0.1),
+        randn(4, 64, 48, dtype=dtype, scale=0.1), chosen, leaf(torch.rand(ROWS, 2).to(dtype)),
     )  # fmt: skip
     return ops.LigerFusedMoEFunction.apply, plain, arguments
 
@@ -111,7 +115,11 @@ def attention_residuals(dtype: torch.dtype) -> Made:
         keys = v * mean_square(v) * norm
         return torch.einsum("nbt,nbtd->btd", torch.einsum("d,nbtd->nbt", query, keys).softmax(0), v)
 
-    return liger.liger_attn_res, plain, (randn(5, 2, 9, 200, dtype=dtype), randn(200, dtype=dtype, scale=0.1), randn(200, dtype=dtype))
+    return (
+        liger.liger_attn_res,
+        plain,
+        (randn(5, 2, 9, 200, dtype=dtype), randn(200, dtype=dtype, scale=0.1), randn(200, dtype=dtype)),
+    )
 
 
 def llama4_rope(dtype: torch.dtype) -> Made:
@@ -137,7 +145,10 @@ def multimodal_rope(dtype: torch.dtype) -> Made:
         return rotated(q, k, *parts)
 
     base = [angles(24, 64, F32) for _ in range(3)]
-    cos, sin = (torch.stack([base[axis][part].roll(axis, 1).expand(2, -1, -1) for axis in range(3)]).to(dtype) for part in (0, 1))
+    cos, sin = (
+        torch.stack([base[axis][part].roll(axis, 1).expand(2, -1, -1) for axis in range(3)]).to(dtype)
+        for part in (0, 1)
+    )
     arguments = randn(2, 4, 24, 64, dtype=dtype), randn(2, 2, 24, 64, dtype=dtype), cos, sin
     return lambda q, k, c, s: liger.liger_qwen2vl_mrope(q, k, c, s, list(sections)), plain, arguments
 
@@ -161,7 +172,7 @@ def multi_token(sparse: bool) -> Any:
         def plain(scores: Any, weight: Any, bias: Any) -> Any:
             future = torch.ones(40, 40, dtype=torch.bool).triu(1)
             masked = scores.masked_fill(future, -1e9 if sparse else -torch.inf)
-            probabilities = sparsemax(masked) if sparse else masked.softmax(-1)
+            probabilities = simplex(masked) if sparse else masked.softmax(-1)
             return F.conv2d(probabilities, weight, bias, padding=1).masked_fill(future, 0.0)
 
         arguments = randn(2, 4, 40, 40, dtype=dtype), randn(4, 4, 3, 3, dtype=dtype), randn(4, dtype=dtype)
@@ -202,7 +213,12 @@ def hyper_pre(dtype: torch.dtype) -> Made:
 
 
 def hyper_post(dtype: torch.dtype) -> Made:
-    arguments = randn(40, 4, 200, dtype=dtype), randn(40, 200, dtype=dtype), leaf(torch.rand(40, 4)), leaf(torch.rand(40, 4, 4))
+    arguments = (
+        randn(40, 4, 200, dtype=dtype),
+        randn(40, 200, dtype=dtype),
+        leaf(torch.rand(40, 4)),
+        leaf(torch.rand(40, 4, 4)),
+    )
     return (
         liger.liger_mhc_post_res,
         lambda x, f, post, mix: f[:, None] * post[..., None] + torch.einsum("noi,nic->noc", mix, x),
@@ -229,7 +245,11 @@ def selective_log_softmax(dtype: torch.dtype) -> Made:
     def plain(logits: Any, ids: Any) -> Any:
         return (logits[:, :-1] / 0.9).log_softmax(-1).gather(-1, ids[..., None])[..., 0]
 
-    return fused_selective_log_softmax, plain, (torch.randn(3, 13, VOCABULARY).to(dtype), torch.randint(0, VOCABULARY, (3, 12)))
+    return (
+        fused_selective_log_softmax,
+        plain,
+        (torch.randn(3, 13, VOCABULARY).to(dtype), torch.randint(0, VOCABULARY, (3, 12))),
+    )
 
 
 def grpo(kind: str, level: str = "token") -> Any:
@@ -245,7 +265,21 @@ def grpo(kind: str, level: str = "token") -> Any:
 
         def ours(logits: Any, old: Any, reference: Any, advantages: Any) -> Any:
             found = ops.GrpoLossFunction.apply(
-                logits, old, reference, ids, advantages, mask, temperature, beta, low, high, False, kind, None, True, level
+                logits,
+                old,
+                reference,
+                ids,
+                advantages,
+                mask,
+                temperature,
+                beta,
+                low,
+                high,
+                False,
+                kind,
+                None,
+                True,
+                level,
             )
             return found[0]
 
@@ -269,15 +303,6 @@ def grpo(kind: str, level: str = "token") -> Any:
         return ours, plain, (logits, old, reference, torch.randn(3))
 
     return make
-
-
-def sparsemax(x: Any) -> Any:
-    """Projection onto the simplex."""
-    ordered, _ = x.sort(-1, descending=True)
-    counts = torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
-    sums = ordered.cumsum(-1)
-    support = (1 + counts * ordered > sums).sum(-1, keepdim=True)
-    return F.relu(x - (sums.gather(-1, support - 1) - 1) / support)
 
 
 FUSED: list[Call] = [

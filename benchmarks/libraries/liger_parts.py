@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import liger_kernel.ops as ops
 import torch
 import torch.nn.functional as F
-from libraries.call import BF16, F16, F32, Call, Made, calls, leaf, randn
-
-import liger_kernel.ops as ops
 from liger_kernel.transformers import functional as liger
+
+from libraries.call import BF16, F16, F32, Call, Made, calls, leaf, randn
 
 ROWS, COLUMNS, VOCABULARY = 48, 1000, 3001
 
@@ -53,7 +53,12 @@ def modulated_rms_norm(shifted: bool) -> Any:
             y = x * mean_square(x) * w * (1 + scale[:, None])
             return y if shift is None else y + shift[:, None]
 
-        arguments = randn(4, 12, COLUMNS, dtype=dtype), randn(COLUMNS, dtype=dtype), randn(4, COLUMNS, dtype=dtype), shift
+        arguments = (
+            randn(4, 12, COLUMNS, dtype=dtype),
+            randn(COLUMNS, dtype=dtype),
+            randn(4, COLUMNS, dtype=dtype),
+            shift,
+        )
         return lambda x, w, s, t: liger.liger_modulated_rms_norm(x, w, s, t), plain, arguments
 
     return make
@@ -87,7 +92,12 @@ def poly_norm(dtype: torch.dtype) -> Made:
 
 
 def dyt(dtype: torch.dtype) -> Made:
-    arguments = randn(ROWS, COLUMNS, dtype=dtype), randn(1, dtype=dtype), randn(COLUMNS, dtype=dtype), randn(COLUMNS, dtype=dtype)
+    arguments = (
+        randn(ROWS, COLUMNS, dtype=dtype),
+        randn(1, dtype=dtype),
+        randn(COLUMNS, dtype=dtype),
+        randn(COLUMNS, dtype=dtype),
+    )
     return liger.liger_dyt, lambda x, alpha, gamma, beta: gamma * torch.tanh(alpha * x) + beta, arguments
 
 
@@ -129,16 +139,17 @@ def softmax(columns: int) -> Any:
     return make
 
 
-def sparsemax(dtype: torch.dtype) -> Made:
-    def plain(x: Any) -> Any:
-        ordered, _ = x.sort(-1, descending=True)
-        counts = torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
-        sums = ordered.cumsum(-1)
-        support = (1 + counts * ordered > sums).sum(-1, keepdim=True)
-        threshold = (sums.gather(-1, support - 1) - 1) / support
-        return F.relu(x - threshold)
+def simplex(x: Any) -> Any:
+    """Projection onto the simplex."""
+    ordered, _ = x.sort(-1, descending=True)
+    counts = torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+    sums = ordered.cumsum(-1)
+    support = (1 + counts * ordered > sums).sum(-1, keepdim=True)
+    return F.relu(x - (sums.gather(-1, support - 1) - 1) / support)
 
-    return liger.liger_sparsemax, plain, (randn(ROWS, COLUMNS, dtype=dtype),)
+
+def sparsemax(dtype: torch.dtype) -> Made:
+    return liger.liger_sparsemax, simplex, (randn(ROWS, COLUMNS, dtype=dtype),)
 
 
 def logits(dtype: torch.dtype, rows: int = ROWS) -> torch.Tensor:
@@ -183,7 +194,12 @@ def cross_entropy_weighted(dtype: torch.dtype) -> Made:
 def cross_entropy_extras(dtype: torch.dtype) -> Made:
     def ours(x: Any, target: Any) -> Any:
         found = liger.liger_cross_entropy(
-            x, target, return_z_loss=True, lse_square_scale=1e-3, return_token_accuracy=True, return_predicted_tokens=True
+            x,
+            target,
+            return_z_loss=True,
+            lse_square_scale=1e-3,
+            return_token_accuracy=True,
+            return_predicted_tokens=True,
         )
         return found.loss, found.z_loss.detach(), found.token_accuracy.detach(), found.predicted_tokens.detach()
 
