@@ -104,12 +104,20 @@ class Bench:
         row["findings"] = dict(
             Counter(f"{finding.severity.name.lower()}: {finding.kind}" for finding in suite.findings)
         )
+        row["places"] = sorted({place(finding) for finding in suite.findings})
         row["limits"] = sorted({limit for outcome_ in suite.outcomes for limit in outcome_.limits})
         if self.details and suite.findings:
             from npuscope.report.text import findings_text
 
             print(findings_text(suite.findings))
         return row
+
+
+def place(finding: Any) -> str:
+    """Severity, class, kernel, and the line within its package."""
+    frames = finding.frames or (finding.access.frames if finding.access else ())
+    line = f"{frames[0].file.rpartition('site-packages/')[2]}:{frames[0].line}" if frames else ""
+    return f"{finding.severity.name.lower()} {finding.kind} {finding.kernel} {line}"
 
 
 def show(row: dict[str, Any]) -> None:
