@@ -58,7 +58,7 @@ test: $(SETUP)
 test-triton-matrix: $(TRITONS:%=test-triton-%)
 
 $(TRITONS:%=test-triton-%): test-triton-%: $(VENV)-triton-%/.stamp-setup
-	$(<D)/bin/python -m pytest -q tests/frontends/triton
+	$(<D)/bin/python -m pytest -q tests/frontends/triton tests/sanitizer/programs
 
 $(VENV)-triton-%/.stamp-setup: pyproject.toml
 	$(PYTHON) -m venv $(@D)
