@@ -63,7 +63,9 @@ def _hook(session: Session) -> None:
     from npuscope.frontends.triton_backend import NAME as BACKEND
     from npuscope.frontends.triton_backend import Compiler, driver_class
     from npuscope.frontends.triton_launch import Launches
+    from npuscope.mlir.tiles import tile_lowerings
 
+    tile_lowerings()  # a kernel from the cache needs their modules too; better now than in the middle of a launch
     package = os.path.dirname(os.path.abspath(sys.modules["triton"].__file__ or ""))
     launches = Launches(session, package, lambda: next(iter(user_stack(package)), None))
 
