@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from page_examples import cured
 
 from npuscope.cli.session import run_in_session
 from npuscope.report.kinds import KINDS
@@ -104,17 +105,6 @@ def run(name: str, program: str, options: tuple[str, ...]) -> tuple[int, list[Fi
     suite = Suite(checks, chosen)
     code, _ = run_in_session((suite.check,), chip, str(script), (), False)
     return code, [item for item in suite.findings if "--strict" in options or not is_quiet_advisory(item)]
-
-
-def cured(program: str, cure: str) -> str:
-    """The program with the changes of a diff: each hunk (blank lines between) stands in it once."""
-    for hunk in cure.rstrip("\n").split("\n\n"):
-        lines = hunk.splitlines()
-        before = "".join(line[1:] + "\n" for line in lines if line[0] in " -")
-        after = "".join(line[1:] + "\n" for line in lines if line[0] in " +")
-        assert program.count(before) == 1, f"not once in the program:\n{before}"
-        program = program.replace(before, after)
-    return program
 
 
 @pytest.fixture(autouse=True)

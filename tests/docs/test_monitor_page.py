@@ -4,7 +4,6 @@ tables name every option, every command, and reasons that are given."""
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shlex
 import subprocess
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from terminal import at_a_terminal
 
 from npuscope.cli.dyno.command import cli
 from npuscope.cli.dynolog import HELP, HONOURED
@@ -84,26 +84,13 @@ class Scene:
         """All that a command prints."""
         words = ["-m", "npuscope.cli.dyno", "--port", self.port, *shlex.split(self.here(command))[1:]]
         if command == "dyno status":
-            return self.at_a_terminal(words)
+            return re.sub(r"\x1b\[[0-9;]*m", "", at_a_terminal(words, self.environment)[1])
         done = subprocess.run(
             [sys.executable, *words], env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             timeout=SECONDS, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert done.returncode in (0, 1), done.stdout
         return done.stdout
-
-    def at_a_terminal(self, words: list[str]) -> str:
-        keyboard, terminal = pty.openpty()
-        with subprocess.Popen([sys.executable, *words], env=self.environment, stdout=terminal, stderr=terminal):
-            os.close(terminal)
-            shown = b""
-            try:
-                while piece := os.read(keyboard, 65536):
-                    shown += piece
-            except OSError:  # its last end is closed
-                pass
-        os.close(keyboard)
-        return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from page_examples import cured
 from programs.tile_bench import the_bench
 
 from npuscope.report.kinds import KINDS
@@ -86,17 +87,6 @@ def run(example: Example, program: str, name: str, options: tuple[str, ...]) -> 
     settings = Settings(nan="--nan" in words, launch_log="--launch-log" in words)
     found = bench.run(lambda: runpy.run_path(str(script), run_name="__main__"), settings, words.get("--chip"))
     return [item for item in found.findings if "--strict" in words or not is_quiet_advisory(item)]
-
-
-def cured(program: str, cure: str) -> str:
-    """The program with the changes of a diff: each hunk (blank lines between) stands in it once."""
-    for hunk in cure.rstrip("\n").split("\n\n"):
-        lines = hunk.splitlines()
-        before = "".join(line[1:] + "\n" for line in lines if line[0] in " -")
-        after = "".join(line[1:] + "\n" for line in lines if line[0] in " +")
-        assert program.count(before) == 1, f"not once in the program:\n{before}"
-        program = program.replace(before, after)
-    return program
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

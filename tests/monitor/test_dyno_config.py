@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from nputrace_text import DEFAULTS
 
 from npuscope.monitor.protocol import config, npu_monitor, nputrace
 from npuscope.monitor.protocol.npu_monitor import NpuMonitor, filter_faults
 from npuscope.monitor.protocol.nputrace import NpuTrace, Span, Steps
 
-NPUTRACE_DEFAULTS = """PROFILE_RECORD_SHAPES=false
-PROFILE_PROFILE_MEMORY=false
-PROFILE_WITH_STACK=false
-PROFILE_WITH_FLOPS=false
-PROFILE_WITH_MODULES=false
-PROFILE_ACTIVITIES=CPU,NPU
-PROFILE_ANALYSE=false
-PROFILE_ASYNC_MODE=false
-PROFILE_PROFILER_LEVEL=Level0
-PROFILE_AIC_METRICS=AiCoreNone
-PROFILE_L2_CACHE=false
-PROFILE_OP_ATTR=false
-PROFILE_MSPROF_TX=false
-PROFILE_GC_DETECT_THRESHOLD=None
-PROFILE_DATA_SIMPLIFICATION=true
-PROFILE_EXPORT_TYPE=Text
-PROFILE_HOST_SYS=None
-PROFILE_SYS_IO=false
-PROFILE_SYS_INTERCONNECTION=false
-PROFILE_MSTX_DOMAIN_INCLUDE=None
-PROFILE_MSTX_DOMAIN_EXCLUDE=None
-PROFILE_IS_RANK=false
-PROFILE_RANK_LIST=None"""
-
 
 def test_nputrace_by_steps() -> None:
     text = nputrace.build(NpuTrace("/d", Steps(-1, 3)))
     head = "ACTIVITIES_LOG_FILE=/d\nPROFILE_START_ITERATION=0\nPROFILE_START_STEP=-1\nACTIVITIES_ITERATIONS=3\n"
-    assert text == head + NPUTRACE_DEFAULTS
+    assert text == head + DEFAULTS
 
 
 def test_nputrace_by_time() -> None:
     text = nputrace.build(NpuTrace("/d", Span(700, 1234)))
     head = "ACTIVITIES_LOG_FILE=/d\nPROFILE_START_TIME=1234\nACTIVITIES_DURATION_MSECS=700\n"
-    assert text == head + NPUTRACE_DEFAULTS
+    assert text == head + DEFAULTS
 
 
 def test_nputrace_with_everything_changed() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import subprocess
-import sys
 from typing import Any
 
 from daemon_process import SOURCE
 from small_daemons import SmallDaemon
+from terminal import at_a_terminal
 
 IDLE: dict[str, Any] = {
     "pid": 31, "job": 7, "client": "kineto", "state": "idle", "user": 1000, "rank": 1, "launcher": False,
@@ -29,23 +27,13 @@ REPLY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def on_a_terminal(reply: dict[str, Any], *words: str) -> list[str]:
+def on_a_terminal(reply: dict[str, Any], *more: str) -> list[str]:
     """The lines that a person sees, without colours, frames and runs of spaces."""
     with SmallDaemon({"getStatus": json.dumps(reply)}).serving() as daemon:
-        keyboard, terminal = pty.openpty()
-        command = [sys.executable, "-m", "npuscope.cli.dyno", "--hostname", "127.0.0.1", "--port", str(daemon.port)]
-        environment = os.environ | {"PYTHONPATH": str(SOURCE), "COLUMNS": "120", "TERM": "xterm"}
-        process = subprocess.Popen([*command, "status", *words], stdout=terminal, stderr=terminal, env=environment)
-        os.close(terminal)
-        shown = b""
-        try:
-            while piece := os.read(keyboard, 65536):
-                shown += piece
-        except OSError:  # its last end is closed
-            pass
-        os.close(keyboard)
-        assert process.wait(60) == 0
-    plain = re.sub(r"\x1b\[[0-9;]*m|[━┏┳┓┃┡╇┩│└┴┘─]", " ", shown.decode())
+        words = ["-m", "npuscope.cli.dyno", "--hostname", "127.0.0.1", "--port", str(daemon.port), "status", *more]
+        code, shown = at_a_terminal(words, os.environ | {"PYTHONPATH": str(SOURCE), "COLUMNS": "120", "TERM": "xterm"})
+        assert code == 0
+    plain = re.sub(r"\x1b\[[0-9;]*m|[━┏┳┓┃┡╇┩│└┴┘─]", " ", shown)
     return [" ".join(line.split()) for line in plain.splitlines() if line.strip()]
 
 

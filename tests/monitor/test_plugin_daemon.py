@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from daemon_process import Daemon, environment
+from nputrace_text import DEFAULTS
 
 from npuscope.monitor.protocol import fabric, rpc
 from npuscope.monitor.protocol.fabric import Channel, Context, Status, Types
@@ -26,33 +27,11 @@ sys.argv = ["npuscope", *sys.argv[2:]]
 from npuscope.cli.main import main
 main()
 """
-NPUTRACE = """ACTIVITIES_LOG_FILE=/tmp/npu
+NPUTRACE = f"""ACTIVITIES_LOG_FILE=/tmp/npu
 PROFILE_START_ITERATION=0
 PROFILE_START_STEP=10
 ACTIVITIES_ITERATIONS=2
-PROFILE_RECORD_SHAPES=false
-PROFILE_PROFILE_MEMORY=false
-PROFILE_WITH_STACK=false
-PROFILE_WITH_FLOPS=false
-PROFILE_WITH_MODULES=false
-PROFILE_ACTIVITIES=CPU,NPU
-PROFILE_ANALYSE=false
-PROFILE_ASYNC_MODE=false
-PROFILE_PROFILER_LEVEL=Level0
-PROFILE_AIC_METRICS=AiCoreNone
-PROFILE_L2_CACHE=false
-PROFILE_OP_ATTR=false
-PROFILE_MSPROF_TX=false
-PROFILE_GC_DETECT_THRESHOLD=None
-PROFILE_DATA_SIMPLIFICATION=true
-PROFILE_EXPORT_TYPE=Text
-PROFILE_HOST_SYS=None
-PROFILE_SYS_IO=false
-PROFILE_SYS_INTERCONNECTION=false
-PROFILE_MSTX_DOMAIN_INCLUDE=None
-PROFILE_MSTX_DOMAIN_EXCLUDE=None
-PROFILE_IS_RANK=false
-PROFILE_RANK_LIST=None"""
+{DEFAULTS}"""
 NPU_MONITOR = """NPU_MONITOR_START=true
 NPU_MONITOR_STOP=false
 REPORT_INTERVAL_S=60

@@ -17,7 +17,7 @@ from npuscope.tile.affine import Affine
 from npuscope.tile.machine import Machine
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
-from npuscope.tile.rerun import Rerun
+from npuscope.tile.rerun import Rerun, run_alone
 from npuscope.tile.shapes import whole
 from npuscope.tile.storage import Argument
 from npuscope.trace.recorder import Recorder
@@ -145,14 +145,9 @@ class Matter:
         """One program with the other content at one line; None when it does not come to its end."""
         machine = Filled(self.grid, self.arguments, Rerun(Recorder(), target=-1))
         machine.spans, machine.site, machine.seen, machine.log = self.spans, site, set(), []
-        machine.deadline = end
-        machine.begin(program, 1)
         try:
-            with np.errstate(all="ignore"):
-                steps = self.entry(machine, *self.bound)
-                for _ in steps if self.yields else ():
-                    machine.look_at_clock()
-                machine.look_at_clock()
+            run_alone(machine, program, self.entry, self.bound, self.yields, end)
+            machine.look_at_clock()
         except (Overdue, ArithmeticError, ValueError, IndexError):
             return None
         return machine

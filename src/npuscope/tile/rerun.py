@@ -170,18 +170,25 @@ class Search:
         rerun = Rerun(Recorder(), target=site, role=role, change=change)
         machine = Reader(self.grid, self.arguments, rerun)
         machine.rerun = rerun
-        machine.deadline = self.end
-        machine.begin(program, 1)
         try:
-            with np.errstate(all="ignore"):
-                steps = self.entry(machine, *self.bound)
-                for _ in steps if self.yields else ():
-                    machine.look_at_clock()
+            run_alone(machine, program, self.entry, self.bound, self.yields, self.end)
         except Reached:
             pass
         except (Overdue, ArithmeticError, ValueError, IndexError):
             return rerun if change is not None and monotonic() < self.end else None
         return rerun
+
+
+def run_alone(
+    machine: Machine, program: int, entry: Callable[..., Any], bound: Sequence[Any], yields: bool, end: float
+) -> None:
+    """Run one program to its end. Raises Overdue when it is not there by `end`, on the clock of time.monotonic."""
+    machine.deadline = end
+    machine.begin(program, 1)
+    with np.errstate(all="ignore"):
+        steps = entry(machine, *bound)
+        for _ in steps if yields else ():
+            machine.look_at_clock()
 
 
 def _at(rerun: Rerun, lane: tuple[int, ...]) -> int | None:

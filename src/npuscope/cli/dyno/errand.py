@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,18 +24,18 @@ class Verdict:
     reason: str | None = None
 
 
-class Errand:
+class Errand(ABC):
     """A command's request and how its replies are read. The base shows the reply as the stock command does."""
 
-    def prepare(self, voice: Voice) -> None:
+    def prepare(self, voice: Voice) -> None:  # noqa: B027 - most commands have nothing to say
         """What is said and judged before there is a connection."""
 
-    def check(self, voice: Voice) -> None:
+    def check(self, voice: Voice) -> None:  # noqa: B027 - nor to judge
         """What is judged with the connection there, before the request is made. Raises UserError."""
 
+    @abstractmethod
     def request(self, host: str | None) -> str:
         """The request to the daemon of a host of a list; None when there is no list. Raises UserError."""
-        raise NotImplementedError
 
     def show(self, answer: str, reply: Reply, voice: Voice) -> None:
         """Print one daemon's reply."""
