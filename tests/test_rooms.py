@@ -21,10 +21,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "mlir": frozenset({"tile", "ascendc", "npu", "trace", "errors"}),
     "frontends": frozenset({"mlir", "tile", "ascendc", "npu", "trace", "errors"}),
     "sanitizer": frozenset({"trace", "errors"}),
-    "profiler": frozenset({"trace", "errors"}),
+    "profiler": frozenset({"npu", "trace", "errors"}),  # a peak is a fact of the chip
     "debugger": frozenset({"mlir", "ascendc", "npu", "trace", "errors"}),
     "monitor": frozenset({"errors"}),
-    "report": frozenset({"sanitizer", "trace", "errors"}),
+    "report": frozenset({"sanitizer", "profiler", "trace", "errors"}),
     "pytest_plugin": frozenset({"cli"}),  # the door by which pytest comes in
     "__main__": frozenset({"cli"}),
 }

@@ -15,6 +15,7 @@ VERBS = {
     "check": "npuscope.cli.check",
     "run": "npuscope.cli.run",
     "record": "npuscope.cli.record",
+    "profile": "npuscope.cli.profile",
     "monitor": "npuscope.cli.monitor",
 }
 

@@ -1,0 +1,52 @@
+"""One launch's figures, each computed when it is first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from npuscope.npu.chip import Chip
+from npuscope.trace.timeline import Timeline
+
+if TYPE_CHECKING:
+    from npuscope.profiler.advice import Advice
+    from npuscope.profiler.counters import Counters
+    from npuscope.profiler.hot_spots import HotSpots
+    from npuscope.profiler.table import Table
+
+
+@dataclass
+class Profile:
+    """What is known of one launch on one chip."""
+
+    timeline: Timeline
+    chip: Chip
+
+    @cached_property
+    def counters(self) -> Counters:
+        """Virtual counters of every core, with the vendor's event numbers."""
+        from npuscope.profiler.counters import count
+
+        return count(self.timeline, self.chip)
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The metric tables by name, those that the chip has: ``OpBasicInfo``, ``PipeUtilization`` and so on."""
+        from npuscope.profiler.metrics import metric_tables
+
+        return metric_tables(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def hot_spots(self) -> HotSpots:
+        """Cycles by source line and by instruction."""
+        from npuscope.profiler.hot_spots import hot_spots
+
+        return hot_spots(self.timeline)
+
+    @cached_property
+    def advice(self) -> list[Advice]:
+        """What to do, the greatest gain first."""
+        from npuscope.profiler.advice import advise
+
+        return advise(self)
