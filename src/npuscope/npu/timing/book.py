@@ -87,7 +87,7 @@ def new_book(given: Given, first_of_pipe: np.ndarray, places: int, flow_fields: 
     within = np.arange(cores) - given.first_core[given.units]
     place = np.where(given.units < places, given.units * widest, 0) + within
     return Book(
-        agents, np.zeros((2, cores * SLOTS)), np.full(given.ops.shape[1], NOBODY, np.int64),
+        agents, np.zeros((2, cores * SLOTS)), np.full(given.ops.shape[0], NOBODY, np.int64),
         np.zeros(cores * SLOTS, np.int64), np.full((cores, HISTORY), -1, np.int64), place,
         np.full((rows, int(given.lines.max()) + 1), -2, np.int64),
         np.full((rows, int(given.cached.max())), -1, np.int64), np.zeros(blocks, np.int64),
@@ -129,9 +129,9 @@ def wake(book: Book, op: int) -> None:
 @inner
 def unfired(given: Given, found: Found, op: int, at_issue: int) -> int:
     """An op that must fire before this one goes on and has not, or NOBODY."""
-    for link in range(given.ops[DEP0, op], given.ops[DEP1, op]):
+    for link in range(given.ops[op, DEP0], given.ops[op, DEP1]):
         other = np.int64(given.deps[DEP_OP, link])
-        if given.deps[DEP_AT_ISSUE, link] == at_issue and found.times[FIRE, other] == UNKNOWN_TIME:
+        if given.deps[DEP_AT_ISSUE, link] == at_issue and found.times[other, FIRE] == UNKNOWN_TIME:
             return other
     return NOBODY
 
@@ -140,8 +140,8 @@ def unfired(given: Given, found: Found, op: int, at_issue: int) -> int:
 def last_fired(given: Given, found: Found, op: int, at_issue: int) -> float:
     """When the last of what an op waits for has reached it; 0 where there is nothing."""
     latest = 0.0
-    for link in range(given.ops[DEP0, op], given.ops[DEP1, op]):
+    for link in range(given.ops[op, DEP0], given.ops[op, DEP1]):
         if given.deps[DEP_AT_ISSUE, link] == at_issue:
             other = np.int64(given.deps[DEP_OP, link])
-            latest = max(latest, found.times[FIRE, other] + given.deps[DEP_DELAY, link])
+            latest = max(latest, found.times[other, FIRE] + given.deps[DEP_DELAY, link])
     return latest

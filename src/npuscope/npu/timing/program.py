@@ -68,8 +68,8 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     first_op = np.searchsorted(ops[at.CORE], np.arange(len(rows.launch.cores)))
     first_op[np.bincount(ops[at.CORE], minlength=first_op.size) == 0] = -1
     return Program(
-        rows, order, slot, kind, steps, operands, work, transfers, links, ops, costs, deps, ranges, first_op,
-        first_of_pipe,
+        rows, order, slot, kind, steps, operands, work, transfers, links, np.ascontiguousarray(ops.T),
+        np.ascontiguousarray(costs.T), deps, ranges, first_op, first_of_pipe,
     )  # fmt: skip
 
 
