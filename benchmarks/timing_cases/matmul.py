@@ -11,7 +11,7 @@ DEPTH = 8192
 def matmul_kernel(a: asc.GlobalAddress, b: asc.GlobalAddress, c: asc.GlobalAddress, down: int, k: int, n: int,
                   mine_m: int, mine_n: int, rounds: int, base_m: asc.ConstExpr[int], base_n: asc.ConstExpr[int],
                   base_k: asc.ConstExpr[int], step_a: asc.ConstExpr[int], step_b: asc.ConstExpr[int],
-                  new: asc.ConstExpr[bool]):
+                  new: asc.ConstExpr[bool], units: asc.ConstExpr[bool]):
     a_gm = asc.GlobalTensor()
     b_gm = asc.GlobalTensor()
     c_gm = asc.GlobalTensor()
@@ -81,7 +81,9 @@ def matmul_kernel(a: asc.GlobalAddress, b: asc.GlobalAddress, c: asc.GlobalAddre
                         asc.set_flag(asc.HardEvent.MTE1_MTE2, b_side + 2)
                     asc.set_flag(asc.HardEvent.MTE1_M, flip)
                     asc.wait_flag(asc.HardEvent.MTE1_M, flip)
-                    unit = 2 + (step + 1) // steps
+                    unit = 0
+                    if units:
+                        unit = 2 + (step + 1) // steps
                     asc.mmad(c_l0, a_l0, b_l0, asc.MmadParams(m=base_m, n=base_n, k=base_k, unit_flag=unit,
                                                               cmatrix_source=False, cmatrix_init_val=step == 0))
                     asc.set_flag(asc.HardEvent.M_MTE1, flip)
@@ -105,9 +107,17 @@ def matmul_kernel(a: asc.GlobalAddress, b: asc.GlobalAddress, c: asc.GlobalAddre
                                       a_gm[row * k + a_next * base_k:],
                                       intri_params=asc.Nd2NzParams(1, base_m, base_k * step_a, 0, k, base_m, 1, 0))
                         asc.set_flag(asc.HardEvent.MTE2_MTE1, side)
-                asc.fixpipe(c_gm[row * n + column:], c_l0,
-                            asc.FixpipeParamsV220(base_n, base_m, base_m, n, quant_pre=asc.QuantModes.F322F16,
-                                                  unit_flag=3))
+                if units:
+                    asc.fixpipe(c_gm[row * n + column:], c_l0,
+                                asc.FixpipeParamsV220(base_n, base_m, base_m, n, quant_pre=asc.QuantModes.F322F16,
+                                                      unit_flag=3))
+                else:
+                    asc.set_flag(asc.HardEvent.M_FIX, 0)
+                    asc.wait_flag(asc.HardEvent.M_FIX, 0)
+                    asc.fixpipe(c_gm[row * n + column:], c_l0,
+                                asc.FixpipeParamsV220(base_n, base_m, base_m, n, quant_pre=asc.QuantModes.F322F16))
+                    asc.set_flag(asc.HardEvent.FIX_M, 0)
+                    asc.wait_flag(asc.HardEvent.FIX_M, 0)
         asc.wait_flag(asc.HardEvent.M_MTE1, 0)
         asc.wait_flag(asc.HardEvent.M_MTE1, 1)
         asc.wait_flag(asc.HardEvent.MTE1_MTE2, 0)
@@ -116,14 +126,14 @@ def matmul_kernel(a: asc.GlobalAddress, b: asc.GlobalAddress, c: asc.GlobalAddre
         asc.wait_flag(asc.HardEvent.MTE1_MTE2, 3)
 
 
-def matmul(cores: int, base_m: int, step_a: int, blocks: int, new: bool) -> None:
+def matmul(cores: int, base_m: int, steps: tuple[int, int], blocks: int, new: bool, units: bool = True) -> None:
     """`blocks` blocks of `base_m` x 256 one below the other on each core of the 8192 cube: four cores down, the others
-    across."""
+    across. `steps` are the base blocks along K that a packet of A and of B holds."""
     across = cores // 4
     mine = base_m * blocks
     a, b = np.zeros((4 * mine, DEPTH), np.float16), np.zeros((256 * across, DEPTH), np.float16)
     c = np.zeros((4 * mine, 256 * across), np.float16)
-    matmul_kernel[cores](a, b, c, 4, DEPTH, 256 * across, mine, 256, 1, base_m, 256, 64, step_a, 4, new)
+    matmul_kernel[cores](a, b, c, 4, DEPTH, 256 * across, mine, 256, 1, base_m, 256, 64, *steps, new, units)
 
 
 @asc.jit(kernel_type=config.KernelType.AIC_ONLY)

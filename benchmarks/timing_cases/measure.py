@@ -82,7 +82,8 @@ def timed(run: Callable[[], None], chip: str, overrides: Mapping[str, float] | N
 def figure(timeline: Timeline, metric: str) -> float:
     """A figure in us: ``task`` of the whole task, ``core`` the mean time of its cores, a pipe's name its busy time, the
     mean over the cores that have such a pipe. ``cycles`` are cycles per instruction of the vector unit, ``products``
-    cycles from the first to the last Mmad."""
+    cycles from the first to the last Mmad,
+    ``vectors`` from the first to the last vector instruction."""
     match metric:
         case "task":
             return timeline.microseconds
@@ -90,8 +91,8 @@ def figure(timeline: Timeline, metric: str) -> float:
             return float((timeline.core("end") - timeline.core("start")).mean()) / timeline.mhz
         case "cycles":
             return per_instruction(timeline)
-        case "products":
-            mine = timeline.slice("lane") == Lane.CUBE
+        case "products" | "vectors":
+            mine = work(timeline, Lane.CUBE if metric == "products" else Lane.VECTOR)
             return float(timeline.slice("end")[mine].max() - timeline.slice("start")[mine].min())
         case _:
             return busy(timeline, LANES[metric]) / timeline.mhz
