@@ -41,7 +41,7 @@ def main() -> None:
     print("\n".join(map(summary_line, found)))
     print(f"{time.process_time():.0f} CPU s")
     if options.write:
-        (ROOT / "docs" / "timing.md").write_text(page.text(results, found))
+        (ROOT / "docs" / "timing.md").write_text(page.text(results, found, time.process_time() / 60))
 
 
 def shown(results: Iterator[tuple[Result, Spent]]) -> Iterator[tuple[Result, Spent]]:
