@@ -20,8 +20,8 @@ from a trace and a table of facts about the chip, not from a card. This page hol
   (`asc-devkit`, folder `examples/01_simd_cpp_api/05_best_practices`; the UnitFlag page of its API reference). `row` is
   the number of the measurement in our list of published measurements.
 * **Simulator**: times that the vendor's own cycle-level simulator gives for small kernels on Ascend 950, published by
-  `Cryspia/cann-api-explorer` (`reports/INDEX.md`). A second run of the same kernels there differs by up to 15 %, most of
-  them by less than 2 %: that is the noise of this reference (`again` is the second run's time).
+  `Cryspia/cann-api-explorer` (`reports/INDEX.md`). A second run of the same kernels there differs by up to 15 %, most
+  of them by less than 2 %: that is the noise of this reference (`again` is the second run's time).
 
 The kernels are written anew for pyasc (`benchmarks/timing_cases`), run on the simulated chip and timed.
 
@@ -33,6 +33,10 @@ The kernels are written anew for pyasc (`benchmarks/timing_cases`), run on the s
   where none does.
 * A part of a large shape stands for the whole where `notes` say so; its times are scaled, the time around the cores'
   work is not.
+"""
+LETTERS = """Times are core cycles unless the name says otherwise. Letters: **D** documented by the vendor, **M** a published
+measurement, **C** a constant in a public vendor tool, **X** solved from the published data named (which makes those
+rows *fit*), **A** assumed. The chip files explain the keys of the sources.
 """
 RUN = """## How to run
 
@@ -48,16 +52,23 @@ python benchmarks/timing.py --write             # this page
 
 def text(results: list[Result], found: list[Summary], minutes: float) -> str:
     """The page; `minutes` of CPU time that the run took."""
-    parts = [INTRO, "## Summary\n", *_summary(found), "\n## Silicon\n", *_rows(results, "silicon"),
-             "\n### Measurements without a kernel here\n", *(f"* {rows}: {why}." for rows, why in NOT_REBUILT.items()),
-             "\n## Simulator, Ascend 950\n", *_rows(results, "simulator"),
-             "\nNot rebuilt:\n", *(f"* {row['api']}: {row['not_rebuilt']}." for row in table("camodel.csv")
-                                   if row["not_rebuilt"]),
-             "\n## Constants\n",
-             "Times are core cycles unless the name says otherwise. Letters: **D** documented by the vendor, **M** published",
-             "measurement, **C** constant in a public vendor tool, **X** solved from the published data named (which makes",
-             "those rows *fit*), **A** assumed. The chip files explain the keys of the sources.\n",
-             *_constants(), "\n" + RUN.format(minutes=max(minutes, 1))]
+    parts = [
+        INTRO,
+        "## Summary\n",
+        *_summary(found),
+        "\n## Silicon\n",
+        *_rows(results, "silicon"),
+        "\n### Measurements without a kernel here\n",
+        *(f"* {rows}: {why}." for rows, why in NOT_REBUILT.items()),
+        "\n## Simulator, Ascend 950\n",
+        *_rows(results, "simulator"),
+        "\nNot rebuilt:\n",
+        *(f"* {row['api']}: {row['not_rebuilt']}." for row in table("camodel.csv") if row["not_rebuilt"]),
+        "\n## Constants\n",
+        LETTERS,
+        *_constants(),
+        "\n" + RUN.format(minutes=max(minutes, 1)),
+    ]
     return "\n".join(parts)
 
 
@@ -65,8 +76,11 @@ def _summary(found: list[Summary]) -> Iterator[str]:
     yield "| group | rows | figures | median error | 90 % are below | target |"
     yield "| --- | --- | ---: | ---: | ---: | --- |"
     for one in found:
-        limits = [f"{what} under {limit:.0%}" for what, limit in
-                  zip(("median", "90th percentile"), one.targets, strict=True) if limit]
+        limits = [
+            f"{what} under {limit:.0%}"
+            for what, limit in zip(("median", "90th percentile"), one.targets, strict=True)
+            if limit
+        ]
         target = f"{' and '.join(limits)}: {'met' if one.met else '**missed**'}" if limits else ""
         yield f"| {one.group} | {one.use or 'all'} | {one.count} | {one.median:.1%} | {one.high:.1%} | {target} |"
 
@@ -78,8 +92,11 @@ def _rows(results: list[Result], group: str) -> Iterator[str]:
     for one in results:
         if one.group == group:
             second = f" {_number(one.again) if one.again else ''} |" if again else ""
-            yield (f"| {one.row} | {one.chip.removeprefix('Ascend')} | {one.case} | {one.metric} | {_number(one.published)} |"
-                   f"{second} {_number(one.modelled)} | {one.error:+.1%} | {one.use} | {one.note} |")
+            yield (
+                f"| {one.row} | {one.chip.removeprefix('Ascend')} | {one.case} | {one.metric} |"
+                f" {_number(one.published)} |{second} {_number(one.modelled)} |"
+                f" {one.error:+.1%} | {one.use} | {one.note} |"
+            )
 
 
 def _number(value: float) -> str:
@@ -97,7 +114,7 @@ def _constants() -> Iterator[str]:
 
 
 def _facts(toml: str) -> Iterator[tuple[str, str, str]]:
-    """(name, value, comment) of every number in the timing tables; a table's own comment stands where a line has none."""
+    """(name, value, comment) of every number in the timing tables, with the table's comment where it has none."""
     section, above, inherited = "", "", ""
     for line in toml.splitlines():
         if line.startswith("["):
