@@ -34,9 +34,9 @@ The kernels are written anew for pyasc (`benchmarks/timing_cases`), run on the s
 * A part of a large shape stands for the whole where `notes` say so; its times are scaled, the time around the cores'
   work is not.
 """
-LETTERS = """Times are core cycles unless the name says otherwise. Letters: **D** documented by the vendor, **M** a published
-measurement, **C** a constant in a public vendor tool, **X** solved from the published data named (which makes those
-rows *fit*), **A** assumed. The chip files explain the keys of the sources.
+LETTERS = """Times are core cycles unless the name says otherwise. Letters: **D** documented by the vendor, **M** a
+published measurement, **C** a constant in a public vendor tool, **X** solved from the published data named (which makes
+those rows *fit*), **A** assumed. The chip files explain the keys of the sources.
 """
 RUN = """## How to run
 
