@@ -74,7 +74,7 @@ def _vector(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip
 
 
 def _repeated_reads(operands: Operands) -> np.ndarray:
-    """(rows,): reads of what the same instruction reads already, which register vector units make one (hardware.md 2.3)."""
+    """(rows,): reads of what the same instruction reads already, which a register vector unit does once (E-BK35)."""
     reads = np.flatnonzero(~operands.writes)
     order = reads[np.lexsort((operands.address[reads], operands.row[reads]))]
     row, address, size = operands.row[order], operands.address[order], operands.shape[TOTAL, order]
