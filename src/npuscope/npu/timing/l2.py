@@ -1,4 +1,5 @@
-"""The L2 cache that all cores share: lines of a few hundred bytes, sets, least recently used (hardware.md 6.6)."""
+"""The L2 cache that all cores share: lines of 512 bytes that are filled in sectors of 128, sets, least recently used
+(hardware.md 6.6)."""
 
 from __future__ import annotations
 
@@ -13,14 +14,19 @@ from npuscope.npu.timing.compiled import inner
 HIT, MISS, CLEAN_VICTIM, DIRTY_VICTIM = 0, 1, 2, 3
 EMPTY = -1
 TICK = 0
+SECTOR = 128
+"""Bytes of a line that are filled at a time: the requests of A2 (LIM22), the lines of 950 (CACHE)."""
 
 
 class L2Arrays(NamedTuple):
-    """`tags` (sets, ways): line numbers; `used`: when each was last touched; `dirty`; `clock` (1,)."""
+    """(sets, ways) each: `tags`, the lines' numbers; `used`, when each was last touched; `dirty`; `valid`, a bit for each
+    sector that is there; `ready`, the cycle from which it is, float64. `clock` (1,) counts accesses."""
 
     tags: np.ndarray
     used: np.ndarray
     dirty: np.ndarray
+    valid: np.ndarray
+    ready: np.ndarray
     clock: np.ndarray
 
 
@@ -31,6 +37,10 @@ class L2:
     arrays: L2Arrays
     warm: bool = False
 
+    def carry_over(self) -> None:
+        """Between two launches: everything that was on its way has come, and the next one's clock starts at 0."""
+        self.arrays.ready[:] = 0.0
+
 
 def cold(chip: Chip) -> L2:
     """An empty L2 of a chip."""
@@ -38,33 +48,47 @@ def cold(chip: Chip) -> L2:
     sets = max(chip.l2.bytes // (facts.line * facts.ways), 1)
     shape = (sets, facts.ways)
     clock = np.zeros(1, np.int64)
-    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), clock))
+    used, dirty, valid = (np.zeros(shape, np.int64) for _ in range(3))
+    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), used, dirty, valid, np.zeros(shape), clock))
 
 
 @inner
-def touch(l2: L2Arrays, line: int, writes: bool, allocates: bool) -> int:
-    """One access to a line: HIT, or MISS, or what a miss pushed out."""
-    tags, used, dirty, clock = l2.tags, l2.used, l2.dirty, l2.clock
-    place = line % tags.shape[0]
-    clock[TICK] += 1
-    ways = tags.shape[1]
-    for way in range(ways):
-        if tags[place, way] == line:
-            used[place, way] = clock[TICK]
-            if writes:
-                dirty[place, way] = 1
-            return HIT
-    if not allocates:
-        return MISS
+def sectors_of(low: int, high: int) -> int:
+    """A bit for each sector of a line that bytes `low` to `high` of it touch."""
+    first, last = low // SECTOR, (high - 1) // SECTOR
+    return ((1 << (last + 1)) - 1) & ~((1 << first) - 1)
+
+
+@inner
+def touch(
+    l2: L2Arrays, line: int, sectors: int, writes: bool, allocates: bool, ready: float
+) -> tuple[int, float]:
+    """One access to some sectors of a line: HIT, or MISS, or what a miss pushed out; and when the data is in L2. What a
+    miss brings is there at `ready`; another access to it meanwhile is a hit that has to wait."""
+    place = line % l2.tags.shape[0]
+    l2.clock[TICK] += 1
     oldest = 0
-    for way in range(ways):
-        if used[place, way] < used[place, oldest]:
+    for way in range(l2.tags.shape[1]):
+        if l2.tags[place, way] == line:
+            missing = sectors & ~l2.valid[place, way]
+            l2.used[place, way] = l2.clock[TICK]
+            l2.valid[place, way] |= sectors
+            if writes:
+                l2.dirty[place, way] = 1
+                return HIT, 0.0
+            if missing == 0:
+                return HIT, l2.ready[place, way]
+            l2.ready[place, way] = ready
+            return MISS, ready
+        if l2.used[place, way] < l2.used[place, oldest]:
             oldest = way
-    outcome = MISS if tags[place, oldest] == EMPTY else CLEAN_VICTIM + dirty[place, oldest]
-    tags[place, oldest] = line
-    used[place, oldest] = clock[TICK]
-    dirty[place, oldest] = 1 if writes else 0
-    return outcome
+    if not allocates:
+        return MISS, ready
+    outcome = MISS if l2.tags[place, oldest] == EMPTY else CLEAN_VICTIM + l2.dirty[place, oldest]
+    l2.tags[place, oldest], l2.used[place, oldest] = line, l2.clock[TICK]
+    l2.valid[place, oldest], l2.dirty[place, oldest] = sectors, 1 if writes else 0
+    l2.ready[place, oldest] = 0.0 if writes else ready
+    return outcome, ready
 
 
 @inner

@@ -34,6 +34,7 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
         )
     l2 = cold(chip) if l2 is None else l2
     warm = l2.warm
+    l2.carry_over()
     program = program_of(rows, chip)
     found = _run(program, chip, l2)
     l2.warm = True
