@@ -21,12 +21,16 @@ BUFFERS = [
 UB, A, C, GM, INT4, BF16, UNTYPED, FP8 = range(8)
 
 
-def rows(instructions: list[dict], accesses: list[tuple[int, Role, int, int]], explicit: tuple[Explicit, ...] = ()) -> LaunchRows:
+def rows(
+    instructions: list[dict], accesses: list[tuple[int, Role, int, int]], explicit: tuple[Explicit, ...] = ()
+) -> LaunchRows:
     """Rows of a launch: accesses are (instruction, role, buffer, footprint)."""
     table = np.array([[one.get(name, 0) for name in INSTRUCTION_COLUMNS] for one in instructions], np.int64).T.copy()
     access = np.array([(row, role, buffer, 0, shape) for row, role, buffer, shape in accesses], np.int64)
     launch = Launch(0, "made", "Ascend910B1", mixed_cores(1), (1,), {}, {})
-    return LaunchRows(launch, table, access.reshape(-1, len(ACCESS_COLUMNS)).T.copy(), BUFFERS, list(explicit), [], [], True)
+    return LaunchRows(
+        launch, table, access.reshape(-1, len(ACCESS_COLUMNS)).T.copy(), BUFFERS, list(explicit), [], [], True
+    )
 
 
 def shape(nbytes: int, *loops: tuple[int, int], mask: bytes | None = None) -> int:
@@ -75,7 +79,9 @@ def test_the_scalar_unit_counts_in_ub_only() -> None:
 def test_steps_of_the_cube(buffer: int, shape_of: tuple[int, int, int], steps: int) -> None:
     m, n, k = shape_of
     multiply = {"pipe": Pipe.M, "opcode": OPCODES.number("mmad"), "a": m, "b": n, "c": k, "work": m * n * k}
-    found = rows([multiply], [(0, Role.READ, buffer, shape(64)), (0, Role.READ, C, shape(1024)), (0, Role.WRITE, C, shape(2048))])
+    found = rows(
+        [multiply], [(0, Role.READ, buffer, shape(64)), (0, Role.READ, C, shape(1024)), (0, Role.WRITE, C, shape(2048))]
+    )
     assert unit_table(found).T.tolist() == [[0, 1024, 2048, steps]]
 
 
