@@ -182,7 +182,20 @@ def test_l2_and_memory_on_a5() -> None:
     maker.move("MOV", Lane.MTE2, 0, 10, GM, UB, 4096, hits=20, misses=12, victims=5)
     maker.move("MOV", Lane.MTE3, 20, 30, UB, GM, 1024, hits=8)
     found = counted(maker, A5)
-    assert [found[event].tolist() for event in range(1060, 1072)] == [[20], [12], [5], [0], [0], [0], [8], [0], [0], [0], [0], [0]]
+    assert [found[event].tolist() for event in range(1060, 1072)] == [
+        [20],
+        [12],
+        [5],
+        [0],
+        [0],
+        [0],
+        [8],
+        [0],
+        [0],
+        [0],
+        [0],
+        [0],
+    ]
     assert [found[event].tolist() for event in (1058, 1059, 516, 518)] == [[32], [8], [32], [8]]
     assert [found[event].tolist() for event in (1407, 1408)] == [[0], [0]]
 

@@ -13,7 +13,11 @@ from npuscope.errors import UserError
 from npuscope.profiler.table import Table
 from npuscope.profiler.writers.csv import read_table, table_text, write_table
 
-TABLE = Table("PipeUtilization", ("block_id", "name", "time(us)", "count"), ((0, "vector0", 5.0909090909, 8400), (1, "cube0", None, -3)))
+TABLE = Table(
+    "PipeUtilization",
+    ("block_id", "name", "time(us)", "count"),
+    ((0, "vector0", 5.0909090909, 8400), (1, "cube0", None, -3)),
+)
 
 
 def test_numbers_have_six_decimals_or_none() -> None:

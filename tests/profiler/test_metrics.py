@@ -19,7 +19,15 @@ from npuscope.trace.schema import Space
 from npuscope.trace.timeline import Lane
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pyasc"
-SEVEN = ["ArithmeticUtilization", "L2Cache", "Memory", "MemoryL0", "MemoryUB", "PipeUtilization", "ResourceConflictRatio"]
+SEVEN = [
+    "ArithmeticUtilization",
+    "L2Cache",
+    "Memory",
+    "MemoryL0",
+    "MemoryUB",
+    "PipeUtilization",
+    "ResourceConflictRatio",
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +51,23 @@ def test_t01_vector_kernel(traces: dict[str, LaunchRows]) -> None:
     found = tables(traces["add_queues"], load_chip("910B4"), process=12345)
     assert list(found) == ["OpBasicInfo", *SEVEN]
     info = dict(zip(found["OpBasicInfo"].columns, found["OpBasicInfo"].rows[0], strict=True))
-    assert list(info) == ["Op Name", "Op Type", "Task Duration(us)", "Block Dim", "Mix Block Dim", "Device Id", "Pid", "Current Freq", "Rated Freq"]
-    assert (info["Op Name"], info["Op Type"], info["Block Dim"], info["Mix Block Dim"]) == ("add_kernel", "vector", 8, 0)
+    assert list(info) == [
+        "Op Name",
+        "Op Type",
+        "Task Duration(us)",
+        "Block Dim",
+        "Mix Block Dim",
+        "Device Id",
+        "Pid",
+        "Current Freq",
+        "Rated Freq",
+    ]
+    assert (info["Op Name"], info["Op Type"], info["Block Dim"], info["Mix Block Dim"]) == (
+        "add_kernel",
+        "vector",
+        8,
+        0,
+    )
     assert (info["Device Id"], info["Pid"], info["Current Freq"], info["Rated Freq"]) == (0, 12345, 1650, 1650)
     for name in SEVEN:
         table = found[name]
@@ -55,12 +78,17 @@ def test_t01_vector_kernel(traces: dict[str, LaunchRows]) -> None:
                 assert set(table.column(column)) == {None}, column
     # 32768 float sums on 8 blocks in 4 tiles each: 4096 elements a block.
     assert found["ArithmeticUtilization"].column("aiv_vec_fops") == [4096] * 8
-    assert found["ArithmeticUtilization"].column("aiv_vec_fp32_ratio") == found["ArithmeticUtilization"].column("aiv_vec_ratio")
+    assert found["ArithmeticUtilization"].column("aiv_vec_fp32_ratio") == found["ArithmeticUtilization"].column(
+        "aiv_vec_ratio"
+    )
     assert found["Memory"].column("GM_to_UB_datas(KB)") == [32.0] * 8
     assert found["Memory"].column("UB_to_GM_datas(KB)") == [16.0] * 8
     assert found["Memory"].column("aiv_mte2_instructions") == [8] * 8
     assert found["Memory"].column("aiv_mte3_instructions") == [4] * 8
-    read, written = found["MemoryUB"].column("aiv_ub_read_bw_vector(GB/s)"), found["MemoryUB"].column("aiv_ub_write_bw_vector(GB/s)")
+    read, written = (
+        found["MemoryUB"].column("aiv_ub_read_bw_vector(GB/s)"),
+        found["MemoryUB"].column("aiv_ub_write_bw_vector(GB/s)"),
+    )
     assert read == pytest.approx([2 * value for value in written]) and min(written) > 0
     pipes = found["PipeUtilization"]
     for time, ratio in zip(pipes.column("aiv_mte2_time(us)"), pipes.column("aiv_mte2_ratio"), strict=True):
@@ -161,5 +189,8 @@ def test_memory_of_another_vendor_has_other_peaks() -> None:
     maker.move("MOV", Lane.MTE2, 0, 500, Space.GM, Space.UB, 4096)
     timeline, chip = maker.timeline(), load_chip("910B4")
     counters = count(timeline, chip)
-    usage = [metric_tables(timeline, chip, counters, memory=memory)["Memory"].column("GM_to_UB_bw_usage_rate(%)")[0] for memory in (None, "CJ")]
+    usage = [
+        metric_tables(timeline, chip, counters, memory=memory)["Memory"].column("GM_to_UB_bw_usage_rate(%)")[0]
+        for memory in (None, "CJ")
+    ]
     assert usage[0] / usage[1] == pytest.approx(195.52 / 195.27)
