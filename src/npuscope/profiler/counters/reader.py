@@ -330,5 +330,8 @@ class Reader:
         return self._known_sum(self._transfer_core[which], values[which])
 
 
-NAMED_PATHS = ((Space.GM, Space.L0A), (Space.GM, Space.L0B), (Space.GM, Space.L1), (Space.UB, Space.GM))
+NAMED_PATHS = (
+    (Space.GM, Space.L0A), (Space.GM, Space.L0B), (Space.GM, Space.L1), (Space.UB, Space.GM), (Space.UB, Space.L1),
+    (Space.L1, Space.UB),
+)  # fmt: skip
 """Ways that formulas name by themselves: counted by instrumentation on a device, not by a counter."""
