@@ -87,7 +87,15 @@ def test_a_mixed_block_has_both_vector_cores(make: Make, counters: Count) -> Non
 
 def test_a5_shows_fixpipe_and_the_cache_of_simt(make: Make, counters: Count) -> None:
     timeline = make("Ascend950PR", "mix", cycles=1650)
-    values = {1804: ("aic", 8), 1806: ("aic", 2), 1815: ("aic", 4), 1059: 6, 1407: ("aiv", 3), 1408: ("aiv", 1), 1058: 10}
+    values = {
+        1804: ("aic", 8),
+        1806: ("aic", 2),
+        1815: ("aic", 4),
+        1059: 6,
+        1407: ("aiv", 3),
+        1408: ("aiv", 1),
+        1058: 10,
+    }
     chart = heat_map(timeline, load_chip("950PR"), counters(timeline, "A5", values, {"UB_GM": ("aiv", 300)}))
     assert chart.family == "910A5"
     (block,) = chart.blocks

@@ -129,6 +129,8 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Profile]:
     """Kernels of the examples: ``add_kernel``, ``matmul_kernel`` and ``matmul_relu_kernel`` (cube and vector)."""
     folder = tmp_path_factory.mktemp("examples")
     script = folder / "all.py"
-    paths = [str(ROOT / "examples" / "pyasc" / f"{name}.py") for name in ("add_queues", "matmul_cube", "matmul_leaky_relu")]
+    paths = [
+        str(ROOT / "examples" / "pyasc" / f"{name}.py") for name in ("add_queues", "matmul_cube", "matmul_leaky_relu")
+    ]
     script.write_text(f"import runpy\nfor path in {paths}:\n    runpy.run_path(path, run_name='__main__')\n")
     return recorded(script, folder / "x.trace")

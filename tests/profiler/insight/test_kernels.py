@@ -42,7 +42,9 @@ def test_every_rule_of_the_viewer_holds(examples: Profiles, tmp_path: Path, name
     blocks = written(examples[name], tmp_path / "visualize_data.bin", mode)
     assert set(blocks) == set(BlockType) - {BlockType.TOP_STALL_REASON}
     assert name.encode() in blocks[BlockType.CODE]
-    assert blocks[BlockType.OP_BASIC_INFO]["op_type"] == {"add_kernel": "vector", "matmul_kernel": "cube"}.get(name, "mix")
+    assert blocks[BlockType.OP_BASIC_INFO]["op_type"] == {"add_kernel": "vector", "matmul_kernel": "cube"}.get(
+        name, "mix"
+    )
 
 
 def test_cores_and_cycles_of_lines(examples: Profiles, tmp_path: Path) -> None:
@@ -78,7 +80,9 @@ def test_rooflines_of_a_matmul(examples: Profiles, tmp_path: Path) -> None:
     assert all(ratio == "NA" or 0 < ratio < 1 for ratio in ratios)
     assert chart["advice"] in ADVICE
     line = chart["multiple_rooflines"][0]["rooflines"][0]
-    assert line["point"][1] == pytest.approx(2 * 64 * 96 * 48 / examples["matmul_kernel"].timeline.microseconds / 1e6, rel=1e-3)
+    assert line["point"][1] == pytest.approx(
+        2 * 64 * 96 * 48 / examples["matmul_kernel"].timeline.microseconds / 1e6, rel=1e-3
+    )
 
 
 def test_a_slow_core_is_named(own: Profiles, examples: Profiles, tmp_path: Path) -> None:
@@ -99,7 +103,9 @@ def test_a_tile_that_is_loaded_again_is_found_in_the_cache(own: Profiles, tmp_pa
     lines = {line["Line"]: line for line in blocks[BlockType.FILE_API]["Files"][0]["Lines"]}
     assert lines[at["first"]]["L2Cache Hit Rate"] == [0.0]
     assert lines[at["again"]]["L2Cache Hit Rate"] == [100.0]
-    records = [record for record in blocks[BlockType.CACHELINE_HEAT_MAP]["Cacheline Records"] if record["Hit"]["Value"][0]]
+    records = [
+        record for record in blocks[BlockType.CACHELINE_HEAT_MAP]["Cacheline Records"] if record["Hit"]["Value"][0]
+    ]
     assert len(records) == 1024 * 4 // 512
     assert {tuple(map(tuple, record["Hit"]["Address Range"])) for record in records} == {
         tuple(map(tuple, lines[at["again"]]["Address Range"]))
@@ -112,6 +118,7 @@ def test_a_tile_that_is_loaded_again_is_found_in_the_cache(own: Profiles, tmp_pa
 
 def test_memory_detail_tells_what_filled_l0(examples: Profiles, tmp_path: Path) -> None:
     """T11."""
+
     def ways(**options: Any) -> dict[int, dict[str, Any]]:
         chart = written(examples["matmul_kernel"], tmp_path / "a.bin", **options)[BlockType.STORAGE_ACCESS_HEAT_MAP]
         return {unit["memory_path"]: unit for unit in chart["core_memory_map"][0]["memory_unit"]}

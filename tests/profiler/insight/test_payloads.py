@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from npuscope.npu.chip import load_chip
-from npuscope.npu.machine import mixed_cores
+from npuscope.npu.machine import cube_cores, mixed_cores
 from npuscope.profiler.charts.cache_map import CacheMap
+from npuscope.profiler.insight import Blocks, Mode
 from npuscope.profiler.insight.base_info import base_info
 from npuscope.profiler.insight.cacheline import cacheline
 from npuscope.profiler.insight.file_api import file_api
 from npuscope.profiler.insight.instruction_api import instruction_api
 from npuscope.profiler.insight.plain import address_ranges, count, decimals, figure, wholes, written
 from npuscope.profiler.profile import Profile
+from npuscope.profiler.writers.bin import BlockType, read_bin, write_bin
+from npuscope.profiler.writers.bin_check import viewer_complaints
 from npuscope.trace.schema import Launch, Site, SourceFrame
 from npuscope.trace.timeline import CORE_COLUMNS, SLICE_COLUMNS, UNKNOWN, Lane, Source, Step, Timeline
 
@@ -33,7 +37,16 @@ def made(steps: int = 4) -> Profile:
     cores[CORE_COLUMNS.index("end")] = [1850, 3700, 925, 0, 185, 18]
     launch = Launch(0, "k", "Ascend910B1", mixed_cores(2), (2,), {}, {})
     timeline = Timeline(
-        launch, "Ascend910B1", 1850.0, Source.MODEL, 3700, 0, code, slices, [f"n={n}" for n in range(steps)], cores=cores
+        launch,
+        "Ascend910B1",
+        1850.0,
+        Source.MODEL,
+        3700,
+        0,
+        code,
+        slices,
+        [f"n={n}" for n in range(steps)],
+        cores=cores,
     )
     return Profile(timeline, load_chip("910B1"))
 
@@ -79,7 +92,9 @@ def test_a_long_instruction_table_keeps_the_slowest() -> None:
 def chart(lines: int) -> CacheMap:
     ones = np.ones(lines, np.int64)
     touched = np.stack([np.arange(lines), np.arange(lines) % 4])
-    return CacheMap(512, np.arange(lines) * 512, 0 * ones, np.arange(lines), touched, np.arange(lines + 1), 0 * ones, ones)
+    return CacheMap(
+        512, np.arange(lines) * 512, 0 * ones, np.arange(lines), touched, np.arange(lines + 1), 0 * ones, ones
+    )
 
 
 def test_a_long_cache_map_keeps_the_worst() -> None:
@@ -120,3 +135,35 @@ def test_times_of_a_mixed_kernels_blocks() -> None:
     assert detail["size"] == [2, 4]
     assert detail["row"][0]["value"] == ["0", "1.000000", "2.000000", "0.500000"]
     assert "block_detail" not in document
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(("chip", "kind"), [("910B1", "mix"), ("950PR", "mix"), ("310P3", "coupled")])
+def test_a_vendors_log_that_tells_little(tmp_path: Path, chip: str, kind: str, mode: Mode) -> None:
+    """Neither transfers nor cache nor cores are known: what is not known is ``NA``, and the viewer takes the file."""
+    cores = mixed_cores(1) if kind == "mix" else cube_cores(2)
+    code = [Step(0x40, "MOV", Lane.MTE2, Site("x")), Step(0x80, "MMAD", Lane.CUBE, Site("x"))]
+    rows = [
+        {"core": 0, "lane": step.lane, "step": n, "row": n, "start": 5 * n, "end": 9 * n + 1}
+        for n, step in enumerate(code)
+    ]
+    slices = np.array([[row.get(name, UNKNOWN) for name in SLICE_COLUMNS] for row in rows], np.int64).T.copy()
+    name = load_chip(chip).name
+    table = np.full((len(CORE_COLUMNS), len(cores)), UNKNOWN, np.int64)
+    table[:2] = [[0] * len(cores), [10] * len(cores)]
+    launch = Launch(0, "k", name, cores, (1,), {}, {})
+    timeline = Timeline(launch, name, 1000.0, Source.SIMULATOR, 10, 0, code, slices, ["a", "b"], cores=table)
+    profile = Profile(timeline, load_chip(chip))
+    made = Blocks(profile, frozenset(BlockType), mode)
+    assert write_bin(tmp_path / "x.bin", made) == []
+    assert viewer_complaints(tmp_path / "x.bin") == []
+    blocks = {block.type: json.loads(block.text) for block in read_bin(tmp_path / "x.bin")}
+    core = blocks[BlockType.STORAGE_ACCESS_HEAT_MAP]["core_memory_map"][0]
+    requests = {unit["memory_path"]: unit["request"] for unit in core["memory_unit"]}
+    assert {requests[path] for path in (0, 1, 6, 7, 8)} == {"NA"}  # GM, and what the cube reads and writes
+    assert core["L2cache"]["hit_ratio"] == "NA"
+    assert BlockType.CACHELINE_HEAT_MAP not in blocks
+    assert BlockType.FILE_API not in blocks  # no line is known
+    assert blocks[BlockType.INSTR_API]["Provenance"] == "vendor simulator"
+    assert [row["Source"] for row in blocks[BlockType.INSTR_API]["Instructions"]] == ["MOV a", "MMAD b"]
+    assert blocks[BlockType.OCCUPANCY_MAP]["op_detail"][0]["core_detail"][0]["throughput"] == "NA"

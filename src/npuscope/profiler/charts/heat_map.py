@@ -219,7 +219,10 @@ class _Graph:
             flows.extend(self._of_core(name, core))
         cores = list(block.cores.values())
         return BlockMemory(
-            block.number, block.kind, tuple(sorted(flows, key=lambda flow: flow.path)), self._l2(cores),
+            block.number,
+            block.kind,
+            tuple(sorted(flows, key=lambda flow: flow.path)),
+            self._l2(cores),
             tuple(unit for name, core in block.cores.items() for unit in self._units(name, core)),
         )
 
