@@ -1,1 +1,1 @@
-"""Files that other programs read; what is in them is computed elsewhere."""
+"""Writers: a profile as files that other programs read. They format; what is to be drawn is computed elsewhere."""
