@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from npuscope.profiler.ingest.lines import Lines
@@ -9,6 +11,8 @@ from npuscope.trace.timeline import UNKNOWN, Lane
 
 MOVERS = (Lane.MTE2, Lane.MTE3, Lane.FIXP)
 """Lanes that may move data to or from GM; the others move none."""
+STILL = re.compile("FLAG|EVENT|BAR|SYNC|NOP|INTRA_BLOCK|MUTEX|QUE_|BUF")
+"""Mnemonics on those lanes that move nothing."""
 TOLD = (b"processed_bytes", b"process_bytes")
 BLOCK = 32
 """Bytes of a unit of lenBurst in a plain burst; an aligned copy counts bytes."""
@@ -21,7 +25,8 @@ ALIGNED = "_ALIGN"
 def process_bytes(lines: Lines, rows: np.ndarray, lane: np.ndarray) -> np.ndarray:
     """Bytes of each slice, whose lines of the popped log are `rows`; UNKNOWN where the operands do not tell."""
     found = np.zeros(rows.size, np.int64)
-    moving = np.flatnonzero(np.isin(lane, MOVERS))
+    moves = np.array([STILL.search(name) is None for name in lines.mnemonics], np.bool_)
+    moving = np.flatnonzero(np.isin(lane, MOVERS) & moves[lines.word[rows]])
     if moving.size:
         found[moving] = _told(lines, rows[moving])
     return found
@@ -32,7 +37,7 @@ def _told(lines: Lines, rows: np.ndarray) -> np.ndarray:
     told = lines.numbers(TOLD, rows)
     length = lines.numbers((b"lenBurst",), rows)
     count = lines.numbers((b"nBurst",), rows)
-    names = [lines.mnemonics[word] for word in range(len(lines.words))]
+    names = lines.mnemonics
     aligned = np.array([ALIGNED in name for name in names], np.bool_)[lines.word[rows]]
     told = np.where(
         (told == UNKNOWN) & (length >= 0), length * np.where(aligned, 1, BLOCK) * np.where(count < 0, 1, count), told

@@ -15,6 +15,7 @@ import numpy as np
 from npuscope.profiler.cores import core_names
 from npuscope.profiler.ingest.files import SMALLEST_TRANSFERS, LogKind
 from npuscope.profiler.ingest.marks import BEGIN, END, IDS
+from npuscope.profiler.ingest.process_bytes import MOVERS
 from npuscope.trace.schema import Space
 from npuscope.trace.timeline import UNKNOWN, EdgeKind, Lane, Timeline
 
@@ -136,7 +137,7 @@ def _detail(timeline: Timeline, row: int, operands: dict[int, str]) -> str:
         return text
     text = timeline.details[row]
     moved, warp, threads = (int(timeline.slice(name)[row]) for name in ("bytes", "warp", "threads"))
-    if moved > 0:
+    if moved >= 0 and timeline.slice("lane")[row] in MOVERS:
         text = f"{text}, processed_bytes:{moved}"
     if warp != UNKNOWN:
         masks = f", [prdctMask:{(1 << WARP_THREADS) - 1:08x}],[execMask:{(1 << threads) - 1:08x}]" if threads >= 0 else ""
