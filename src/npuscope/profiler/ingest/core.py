@@ -16,7 +16,7 @@ from npuscope.profiler.ingest.groups import MERGED, REVERSED, UNMATCHED, number,
 from npuscope.profiler.ingest.lanes import lane_of
 from npuscope.profiler.ingest.lines import Lines, read_lines
 from npuscope.profiler.ingest.losses import cut_line, missing_log, unpaired, unread_file
-from npuscope.profiler.ingest.marks import find_marks, is_marking
+from npuscope.profiler.ingest.marks import SPECIAL, find_marks, is_marking
 from npuscope.profiler.ingest.process_bytes import process_bytes
 from npuscope.profiler.ingest.scalar import control_ticks, fetch_ticks, of_kind, read_points
 from npuscope.profiler.ingest.text import LogText
@@ -26,6 +26,8 @@ BY_IDENT = ("3510",)
 """Architectures whose logs pair by ID; the others pair by pc (opprof.md 4.3)."""
 IDENT_KEYS = (b" id:", b",id:", b" Id:", b",Id:")
 """Where logs without ``(ID: n)`` give the number of an instruction that transfer logs speak of."""
+WARP_KEYS = ((b"[warpId", scan.BRACKETS), (b'"warp_id"', scan.QUOTES))
+MASK_KEYS = (b"[prdctMask", b"[execMask")
 MOVING = (Lane.MTE1, Lane.MTE2, Lane.MTE3, Lane.FIXP)
 REGISTER = re.compile(r"=(?P<value>(?:0x)?[0-9a-fA-F]{1,4}),\s*SPR:\s*(?P<name>(?:SUB)?BLOCKID)\b")
 DTYPE = re.compile(r"\b[Dd]type:\s*(?P<kind>BF|F|S|U)(?P<bits>\d+)")
@@ -116,12 +118,11 @@ def read_core(files: CoreFiles, arch: str, wanted: frozenset[int] | None) -> tup
 def logical(popped: Lines, files: CoreFiles) -> tuple[int, int]:
     """(block, sub-block) that the core itself read from its special registers; the physical ones where it did not."""
     found: dict[str, int] = {}
-    if popped.text.holds(b"BLOCKID"):
-        for row in np.flatnonzero(popped.holding(b"BLOCKID")).tolist():
-            if match := REGISTER.search(popped.detail(row)):
-                found.setdefault(match["name"], int(match["value"], 16))
-            if len(found) == 2:
-                break
+    for row in popped.holding(b"BLOCKID", np.flatnonzero(popped.named(lambda name: SPECIAL in name))).tolist():
+        if match := REGISTER.search(popped.detail(row)):
+            found.setdefault(match["name"], int(match["value"], 16))
+        if len(found) == 2:
+            break
     if "BLOCKID" not in found or (files.kind == "vec" and "SUBBLOCKID" not in found):
         return files.number, files.sub
     return found["BLOCKID"], 0 if files.kind == "cube" else found.get("SUBBLOCKID", files.sub)
@@ -177,10 +178,13 @@ def _pair(
 
 def _warps(popped: Lines, rows: np.ndarray, retired: Lines, partner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(warp, active threads) of each slice, UNKNOWN where it is not SIMT: threads are the bits that both masks have."""
-    warp = popped.numbers((b"[warpId", b'"warp_id"'), rows)
-    warp = np.where(warp == UNKNOWN, retired.numbers((b"[warpId", b'"warp_id"'), partner), warp)
+    keys = [key for key, bit in WARP_KEYS if (popped.held | retired.held) & bit]
+    if not keys:
+        return (np.full(rows.size, UNKNOWN, np.int64),) * 2
+    warp = popped.numbers(keys, rows)
+    warp = np.where(warp == UNKNOWN, retired.numbers(keys, partner), warp)
     masks = []
-    for key in (b"[prdctMask", b"[execMask"):
+    for key in MASK_KEYS:
         theirs = retired.text.numbers(key, retired.starts[partner], retired.ends[partner], 16)
         ours = popped.text.numbers(key, popped.starts[rows], popped.ends[rows], 16)
         masks.append(np.where(theirs == UNKNOWN, ours, theirs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,18 +12,16 @@ import numpy as np
 from npuscope.profiler.ingest import scan
 from npuscope.profiler.ingest.text import LogText, read_parts
 
-NOISE = b"poped from IQ"
-"""Lines with these words are about queues, not instructions (opprof.md 4.2)."""
-
-
 @dataclass(frozen=True)
 class Lines:
     """The instructions of a log in its order: `columns` are those of `scan.scan_instructions`, `words` the (pipe,
-    mnemonic) pairs that column WORD numbers. `cut` says that the last line was cut off and is left out."""
+    mnemonic) pairs that column WORD numbers, `held` what operands hold (scan.BRACKETS, scan.QUOTES). `cut` says that the
+    last line was cut off and is left out."""
 
     text: LogText
     columns: np.ndarray
     words: Sequence[tuple[str, str]]
+    held: int = 0
     cut: bool = False
 
     def __len__(self) -> int:
@@ -70,15 +68,15 @@ class Lines:
 
     def only(self, keep: np.ndarray) -> Lines:
         """The lines that a mask (lines,) keeps."""
-        return self if keep.all() else Lines(self.text, self.columns[:, keep], self.words, self.cut)
+        return self if keep.all() else replace(self, columns=self.columns[:, keep])
 
     def numbers(self, keys: Sequence[bytes], rows: np.ndarray) -> np.ndarray:
         """The number after the first of `keys` that the operands of each of `rows` have, UNKNOWN without."""
         return self.text.first_numbers(keys, self.starts[rows], self.ends[rows])
 
-    def holding(self, pattern: bytes) -> np.ndarray:
-        """Which lines have `pattern` in their operands, (lines,) bool."""
-        return self.text.spans_with(pattern, self.starts, self.ends)
+    def holding(self, pattern: bytes, rows: np.ndarray) -> np.ndarray:
+        """Those of `rows` whose operands have `pattern`."""
+        return rows[self.text.spans_with(pattern, self.starts[rows], self.ends[rows])]
 
     def detail(self, row: int) -> str:
         """The operands of one line as they stand."""
@@ -88,12 +86,10 @@ class Lines:
 def read_lines(parts: Sequence[Path]) -> Lines:
     """The instructions of a log. Raises OSError."""
     text = read_parts(parts)
-    count = text.lines
-    columns, spans, _ = scan.scan_instructions(text.letters, count, 1 << max(4, (2 * count).bit_length()))
+    columns, spans, held = scan.scan_instructions(text.letters)
     words = [
         (text.word(pipe, pipe_end), text.word(name, name_end)) for pipe, pipe_end, name, name_end in spans.T.tolist()
     ]
     last = text.raw.rfind(b"\n", 0, len(text.raw) - 1) + 1
     cut = text.cut and len(text.raw) > last + 1 and not (columns.shape[1] and columns[scan.START, -1] >= last)
-    lines = Lines(text, columns, words, cut)
-    return lines.only(~lines.holding(NOISE)) if text.holds(NOISE) else lines
+    return Lines(text, columns, words, held, cut)

@@ -12,6 +12,8 @@ from npuscope.trace.timeline import Loss
 
 REGISTERS = (b"LPCNT", b"SPR:COND")
 """Special registers that a marking instruction writes or reads."""
+SPECIAL = "SPR"
+"""Mnemonics of instructions that read or write special registers hold this."""
 BEGIN, END, IDS = 0x80000000, 0xC0000000, 10
 """Immediates: BEGIN + n and END + n, n below IDS."""
 REGION = "DFX_REGION"
@@ -69,8 +71,9 @@ def _marking(lines: Lines) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(is a mark, its number, whether it ends a stretch) of each line."""
     count = len(lines)
     found, number, ends = np.zeros(count, np.bool_), np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    special = np.flatnonzero(lines.named(lambda name: SPECIAL in name))
     for register in REGISTERS:
-        rows = np.flatnonzero(lines.holding(register))
+        rows = lines.holding(register, special)
         value = lines.numbers((b"XN:", b"XD:"), rows)
         for base in (BEGIN, END):
             here = rows[(value >= base) & (value < base + IDS)]

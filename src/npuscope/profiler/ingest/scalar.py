@@ -29,7 +29,7 @@ def read_points(parts: Sequence[Path]) -> tuple[LogText, np.ndarray]:
     joined = np.frombuffer(b"".join(pattern for pattern, _ in PATTERNS), np.uint8)
     starts = np.cumsum([0] + [len(pattern) for pattern, _ in PATTERNS])
     kinds = np.array([kind for _, kind in PATTERNS])
-    return text, scan.scan_points(text.letters, text.lines, joined, starts, kinds, np.frombuffer(MISSED, np.uint8))
+    return text, scan.scan_points(text.letters, joined, starts, kinds, np.frombuffer(MISSED, np.uint8))
 
 
 def of_kind(points: np.ndarray, kind: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 
 from npuscope.profiler.ingest import scan
 from npuscope.profiler.ingest.groups import number
@@ -15,6 +16,8 @@ from npuscope.trace.schema import Space
 from npuscope.trace.timeline import UNKNOWN
 
 NO_SUB = -1
+GM_SIDE, READ, WRITTEN = range(3)
+"""Sides of a transfer, the one that is to be believed first."""
 SPACES = np.full(64, UNKNOWN, np.int64)
 """The memory behind each unit."""
 for _unit, _space in ((0, Space.GM), (1, Space.L1), (2, Space.L0A), (3, Space.L0B), (4, Space.L0C), (5, Space.BT),
@@ -42,45 +45,69 @@ class Moves:
 def read_moves(parts: Sequence[Path]) -> Moves:
     """The transfers of a core. Raises OSError."""
     text = read_parts(parts)
-    return gather(scan.scan_moves(text.letters, text.lines))
+    return gather(scan.scan_moves(text.letters))
 
 
 def gather(lines: np.ndarray) -> Moves:
     """Lines of interfaces put together to stretches: one for each instruction and tag. The GM side says how much and
     when; where GM takes no part, the side that is read does. A request counts its bytes once, however many lines speak
     of it."""
-    tick, unit, writes = lines[scan.MOVE_TICK], lines[scan.MOVE_UNIT].clip(0, SPACES.size - 1), lines[scan.MOVE_WRITES]
     stretch, examples = number(lines[scan.MOVE_INSTRUCTION], lines[scan.MOVE_TAG])
-    count = examples.size
-    space = SPACES[unit]
-    source, target, sub = (np.full(count, UNKNOWN, np.int64) for _ in range(3))
-    reads = writes == 0
-    _first(source, stretch, space, reads)
-    _first(target, stretch, space, ~reads)
-    _first(sub, stretch, unit - scan.UB_UNIT, unit >= scan.UB_UNIT)
-    with_gm = np.zeros(count, np.bool_)
-    with_gm[stretch[unit == scan.GM_UNIT]] = True
-    with_reads = np.zeros(count, np.bool_)
-    with_reads[stretch[reads]] = True
-    tells = np.where(with_gm[stretch], unit == scan.GM_UNIT, reads | ~with_reads[stretch])
-    rows = np.flatnonzero(tells)
-    of = stretch[rows]
-    start, end = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
-    np.minimum.at(start, of, tick[rows])
-    np.maximum.at(end, of, tick[rows])
-    request, _ = number(of, lines[scan.MOVE_REQUEST][rows])
-    sized = rows[lines[scan.MOVE_SIZE][rows] >= 0]
-    kept = sized[np.unique(request[lines[scan.MOVE_SIZE][rows] >= 0], return_index=True)[1]]
-    sizes = np.bincount(stretch[kept], lines[scan.MOVE_SIZE][kept], count).astype(np.int64)
-    requests = np.bincount(stretch[kept], minlength=count)
-    address = np.full(count, UNKNOWN, np.int64)
-    _first(address, stretch, lines[scan.MOVE_ADDRESS], (unit == scan.GM_UNIT) & (lines[scan.MOVE_ADDRESS] >= 0))
-    return Moves(
-        lines[scan.MOVE_INSTRUCTION][examples], sub, source, target, address, sizes, requests, start, end
-    )
+    unit = lines[scan.MOVE_UNIT].clip(0, SPACES.size - 1)
+    told = _telling(stretch, unit, lines[scan.MOVE_WRITES], examples.size)
+    request, requests = number(np.where(told, stretch, -1), lines[scan.MOVE_REQUEST])
+    table = _gather(lines, unit, stretch, examples.size, told, request, requests.size)
+    return Moves(lines[scan.MOVE_INSTRUCTION][examples], *table)
 
 
-def _first(out: np.ndarray, of: np.ndarray, values: np.ndarray, where: np.ndarray) -> None:
-    """Put the first of the `values` that are there `where` into the rows that they are `of`."""
-    rows = np.flatnonzero(where)[::-1]
-    out[of[rows]] = values[rows]
+@njit(cache=True, nogil=True)
+def _telling(stretch: np.ndarray, unit: np.ndarray, writes: np.ndarray, count: int) -> np.ndarray:
+    """Which lines tell amount and time of their stretch, (lines,) bool."""
+    side = np.full(count, WRITTEN)
+    for row in range(stretch.size):
+        here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
+        side[stretch[row]] = min(side[stretch[row]], here)
+    told = np.empty(stretch.size, np.bool_)
+    for row in range(stretch.size):
+        wanted = side[stretch[row]]
+        here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
+        told[row] = here == wanted
+    return told
+
+
+@njit(cache=True, nogil=True)
+def _gather(
+    lines: np.ndarray, unit: np.ndarray, stretch: np.ndarray, count: int, told: np.ndarray, request: np.ndarray,
+    requests: int,
+) -> np.ndarray:
+    """(8, stretches): the fields of `Moves` after the first."""
+    table = np.full((8, count), UNKNOWN, np.int64)
+    sub, source, target, address, size, number_of, start, end = table
+    size[:] = 0
+    number_of[:] = 0
+    counted = np.zeros(requests, np.bool_)
+    for row in range(stretch.size):
+        of = stretch[row]
+        space = SPACES[unit[row]]
+        if lines[scan.MOVE_WRITES, row]:
+            if target[of] == UNKNOWN:
+                target[of] = space
+        elif source[of] == UNKNOWN:
+            source[of] = space
+        if unit[row] >= scan.UB_UNIT:
+            if sub[of] == UNKNOWN:
+                sub[of] = unit[row] - scan.UB_UNIT
+        if unit[row] == scan.GM_UNIT and address[of] == UNKNOWN:
+            address[of] = lines[scan.MOVE_ADDRESS, row]
+        if not told[row]:
+            continue
+        tick = lines[scan.MOVE_TICK, row]
+        if start[of] == UNKNOWN or tick < start[of]:
+            start[of] = tick
+        end[of] = max(end[of], tick)
+        bytes_ = lines[scan.MOVE_SIZE, row]
+        if bytes_ >= 0 and not counted[request[row]]:
+            counted[request[row]] = True
+            size[of] += bytes_
+            number_of[of] += 1
+    return table
