@@ -126,7 +126,8 @@ def _lines(unit: Any, found: CodeMap) -> None:
 
 
 def _files(unit: Any, program: Any) -> dict[int, str]:
-    """File numbers of a unit. They count from 1 up to DWARF 4, from 0 after; so do folders, whose 0 is the compiler's."""
+    """File numbers of a unit. They count from 1 up to DWARF 4, from 0 after; folders do so, too, 0 being the
+    compiler's."""
     header = program.header
     first = 0 if header.version >= 5 else 1
     root = _text(unit.get_top_DIE(), "DW_AT_comp_dir")
