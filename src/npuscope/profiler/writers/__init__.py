@@ -1,0 +1,1 @@
+"""Files that other programs read; what is in them is computed elsewhere."""
