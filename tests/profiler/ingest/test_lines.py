@@ -181,7 +181,7 @@ def test_interfaces_of_transfer_units() -> None:
         b"[info] 1402: BWIF send_req, size: 1\n"  # names no instruction
         b"[info] 1403: L1RIF\n"
     )
-    moves = scan.scan_moves(np.frombuffer(text, np.uint8))
+    moves = scan.scan_moves(np.frombuffer(bytearray(text), np.uint8))
     assert moves.T.tolist() == [
         [1300, scan.GM_UNIT, 0, 0x4000, 256, 17, 3, 1],
         [1400, scan.UB_UNIT + 1, 1, 0, 128, 17, 9, -1],

@@ -14,6 +14,9 @@ import numpy as np
 
 from npuscope.trace.schema import SourceFrame
 
+FUNCTIONS = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine")
+"""Entries of the debug information that cover code of one function."""
+
 
 class NoCode(Exception):
     """An object has no usable debug information; the text says why."""
@@ -147,11 +150,10 @@ def _scopes(unit: Any) -> Iterator[Scope]:
     waiting = [(unit.get_top_DIE(), 0)]
     while waiting:
         entry, depth = waiting.pop()
-        if entry.tag in ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine"):
-            if ranges := tuple(_ranges(entry)):
-                line, column = (_number(entry, f"DW_AT_call_{what}") for what in ("line", "column"))
-                file = files.get(_number(entry, "DW_AT_call_file"), "")
-                yield Scope(ranges, _name(entry), file, line, column, depth)
+        if entry.tag in FUNCTIONS and (ranges := tuple(_ranges(entry))):
+            line, column = (_number(entry, f"DW_AT_call_{what}") for what in ("line", "column"))
+            file = files.get(_number(entry, "DW_AT_call_file"), "")
+            yield Scope(ranges, _name(entry), file, line, column, depth)
         waiting += [(child, depth + 1) for child in entry.iter_children()]
 
 

@@ -38,7 +38,8 @@ DTYPES = {"BF": "bfloat", "F": "float", "S": "int", "U": "uint"}
 class CoreLog:
     """What one core's logs give. `slices` are (SLICE_COLUMNS, slices) with the column ``core`` still open and ``step``
     indexing `steps`, which are (pc, text, lane, dtype); `texts`, `starts` and `ends` say where the operands of each
-    slice stand. `block` and `sub` are logical where the core read its own numbers, else physical; `edges` index slices."""
+    slice stand. `block` and `sub` are logical where the core read its own numbers, else physical; `edges` index
+    slices."""
 
     files: CoreFiles
     block: int

@@ -145,8 +145,8 @@ def _stamp(text: np.ndarray, at: int) -> tuple[int, int, int]:
 
 @njit(cache=True)
 def _pipe(text: np.ndarray, at: int) -> tuple[int, int, int]:
-    """(start, end, place after the encoding) of ``[@CORE<n>] <PIPE> ... (Binary: 0x<hex>)``, the place -1 where it is not
-    there."""
+    """(start, end, place after the encoding) of ``[@CORE<n>] <PIPE> ... (Binary: 0x<hex>)``, the place -1 where it is
+    not there."""
     if text[at] == AT:
         while text[at] != SPACE and text[at] != NEWLINE:
             at += 1
