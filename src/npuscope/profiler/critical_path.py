@@ -137,8 +137,14 @@ DEPTH = 64
 
 
 def _walk(
-    start: np.ndarray, end: np.ndarray, issue: np.ndarray, lane: np.ndarray,
-    before_in_lane: np.ndarray, before: np.ndarray, latest: np.ndarray, released: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    issue: np.ndarray,
+    lane: np.ndarray,
+    before_in_lane: np.ndarray,
+    before: np.ndarray,
+    latest: np.ndarray,
+    released: np.ndarray,
 ) -> list[tuple[int, int, int, int]]:
     """(slice, from, to, piece) backwards from the end. Compiled by numba: plain loops, no Python objects."""
     work, queue, begin, everything, scalar = 0, 1, 2, 6, 0
