@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from npuscope.profiler.advice.advice import Advice
     from npuscope.profiler.advice.engine import Rule
     from npuscope.profiler.busy import Busy
+    from npuscope.profiler.charts.cache_map import CacheMap
+    from npuscope.profiler.charts.compute_load import ComputeLoad
+    from npuscope.profiler.charts.heat_map import HeatMap
+    from npuscope.profiler.charts.occupancy import Occupancy
+    from npuscope.profiler.charts.roofline import Roofline
     from npuscope.profiler.counters import Counters
     from npuscope.profiler.critical_path import CriticalPath
     from npuscope.profiler.hot_spots import HotSpots
@@ -69,6 +74,41 @@ class Profile:
         from npuscope.profiler.hot_spots import hot_spots
 
         return hot_spots(self.timeline)
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """How fast it computes against what its memories and units allow."""
+        from npuscope.profiler.charts.roofline import roofline
+
+        return roofline(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def heat_map(self) -> HeatMap:
+        """What each way between two memories carried, block by block."""
+        from npuscope.profiler.charts.heat_map import heat_map
+
+        return heat_map(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def compute_load(self) -> ComputeLoad:
+        """How busy each pipe of each core was, and the figures behind it."""
+        from npuscope.profiler.charts.compute_load import compute_load
+
+        return compute_load(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """Whether the cores share the work evenly."""
+        from npuscope.profiler.charts.occupancy import occupancy
+
+        return occupancy(self.timeline, self.counters)
+
+    @cached_property
+    def cache_map(self) -> CacheMap | None:
+        """What became of each line of the L2 cache; None where that is not known."""
+        from npuscope.profiler.charts.cache_map import cache_map
+
+        return cache_map(self.timeline, self.chip)
 
     @cached_property
     def advice(self) -> list[Advice]:

@@ -145,8 +145,9 @@ def _rate_bars(profile: Profile) -> Iterator[Bar]:
     moved = traffic(timeline, chip)
     macs = int(timeline.slice("work")[timeline.slice("lane") == Lane.CUBE].sum())
     if macs > 0:
-        yield _rate_bar("Cube rate", 2 * macs / 1e12, seconds, 2 * CUBE_MACS * chip.cores.aic * chip.frequency_mhz / 1e6,
-                        "Tops/s", f"of {chip.cores.aic} cube cores at fp16")  # fmt: skip
+        peak = 2 * CUBE_MACS * chip.cores.aic * chip.frequency_mhz / 1e6
+        where = f"of {chip.cores.aic} cube cores at fp16"
+        yield _rate_bar("Cube rate", 2 * macs / 1e12, seconds, peak, "Tops/s", where)
     memory = None if moved.memory is None else moved.memory / 1e9
     yield _rate_bar("GM", memory, seconds, chip.bandwidth.gm, "GB/s", "of the chip's memory")
     yield _rate_bar("L2", (moved.read + moved.written) / 1e9, seconds, chip.bandwidth.l2, "GB/s", "of the chip's L2")

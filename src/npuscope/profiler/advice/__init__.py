@@ -1,4 +1,4 @@
-"""What to do about a kernel: rules over its figures. See :mod:`.advice` for the words and :mod:`.engine` for the run."""
+"""What to do about a kernel: rules over its figures, one file for each thing that they look at."""
 
 from npuscope.profiler.advice.advice import Advice
 from npuscope.profiler.advice.case import Case

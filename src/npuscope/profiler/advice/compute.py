@@ -8,6 +8,7 @@ import numpy as np
 
 from npuscope.profiler.advice.advice import Advice
 from npuscope.profiler.advice.case import Case
+from npuscope.profiler.critical_path import Piece
 from npuscope.trace.timeline import Lane
 
 LEAST_USAGE = 0.20
@@ -53,16 +54,18 @@ def scalar_bound(case: Case) -> Iterator[Advice]:
     ratios = working / case.spans
     if float(ratios.mean()) <= MOST_SCALAR:
         return
-    slow = case.on_path[:] * (case.timeline.slice("lane") == Lane.SCALAR)
-    issue = case.path.cycles[(case.path.piece == 1)].sum()
+    scalar = case.timeline.slice("lane") == Lane.SCALAR
+    spent = float(case.on_path[scalar].sum()) + case.path.of(Piece.ISSUE)
     yield Advice(
-        "OUR-S1", "scalar bound: hoist address computation / constants, check -O level",
-        {"scalar ratio": float(ratios.mean()), "scalar and issue on the critical path, cycles": float(slow.sum() + issue)},
-        f"{MOST_SCALAR:g}", gain=case.share(float(slow.sum() + issue)),
-        frames=case.frames(case.timeline.slice("lane") == Lane.SCALAR, case.on_path[case.timeline.slice("lane") == Lane.SCALAR])[:5],
+        "OUR-S1",
+        "scalar bound: hoist address computation / constants, check -O level",
+        {"scalar ratio": float(ratios.mean()), "scalar and issue on the critical path, cycles": spent},
+        f"{MOST_SCALAR:g}",
+        gain=case.share(spent),
+        frames=case.frames(scalar, case.on_path[scalar])[:5],
         remedy="Fewer, larger instructions for each tile; set queues and constants up once, outside the loop.",
         estimate="the scalar unit's share of the critical path",
-    )  # fmt: skip
+    )
 
 
 def bank_conflicts(case: Case) -> Iterator[Advice]:

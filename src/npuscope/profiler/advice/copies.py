@@ -111,7 +111,8 @@ def reloads(case: Case) -> Iterator[Advice]:
     repeated = np.unique(slices[again])
     yield Advice(
         "OUR-R1", f"the same data are copied in again: {100 * share:.0f}% of what the cores read",
-        {"bytes copied in again": float(what[2][again].sum()), "share of all": share}, f"{MOST_RELOADED:g} of the bytes",
+        {"bytes copied in again": float(what[2][again].sum()), "share of all": share},
+        f"{MOST_RELOADED:g} of the bytes",
         gain=case.share(float(case.on_path[repeated].sum())), frames=case.frames(repeated, case.on_path[repeated])[:5],
         remedy="Keep the tile in UB or L1 and reuse it: swap the loops, or copy it before the loop.",
         estimate="critical cycles of the repeated copies",
