@@ -42,13 +42,18 @@ def uneven(case: Case) -> Iterator[Advice]:
             continue
         slow = np.flatnonzero(which)[int(np.argmax(spans))]
         own = case.timeline.slice("core") == slow
+        core = case.timeline.launch.cores[slow].name
+        slowest, mean = float(spans.max()), float(spans.mean())
         yield Advice(
             "OUR-B2",
-            f"{case.timeline.launch.cores[slow].name} takes {spans.max() / spans.mean():.2f} times the mean {name} core", {"cycles of the slowest": float(spans.max()), "mean": float(spans.mean())},
-            f"{UNEVEN:g} times the mean", gain=case.share(float(spans.max() - spans.mean())),
-            frames=case.frames(own, case.on_path[own])[:3], remedy="Give every core the same number of tiles.",
+            f"{core} takes {slowest / mean:.2f} times as long as the mean {name} core",
+            {"cycles of the slowest": slowest, "mean": mean},
+            f"{UNEVEN:g} times the mean",
+            gain=case.share(slowest - mean),
+            frames=case.frames(own, case.on_path[own])[:3],
+            remedy="Give every core the same number of tiles.",
             estimate="all cores of this kind take the mean",
-        )  # fmt: skip
+        )
 
 
 def launch_overhead(case: Case) -> Iterator[Advice]:
