@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from npuscope.profiler.busy import Busy
-from npuscope.profiler.critical_path import CriticalPath, frame_cycles, lane_shares
+from npuscope.profiler.critical_path import CriticalPath, lane_shares, line_cycles
 from npuscope.profiler.traffic import traffic
 from npuscope.trace.schema import CoreType, SourceFrame
 from npuscope.trace.timeline import Lane
@@ -117,8 +117,11 @@ def summarise(profile: Profile) -> Summary:
 
 
 def _lines(profile: Profile, path: CriticalPath) -> tuple[Line, ...]:
-    on_path = frame_cycles(profile.timeline, path)
-    lines = [Line(spot.frame, on_path.get(spot.frame, 0), int(spot.cycles.sum())) for spot in profile.hot_spots.lines]
+    on_path = line_cycles(profile.timeline, path)
+    lines = [
+        Line(spot.frame, on_path.get((spot.frame.file, spot.frame.line), 0), int(spot.cycles.sum()))
+        for spot in profile.hot_spots.lines
+    ]
     return tuple(sorted(lines, key=lambda line: (-line.path, -line.cycles)))
 
 

@@ -92,7 +92,7 @@ class Case:
         by_frame: dict[SourceFrame, float] = defaultdict(float)
         for step in np.flatnonzero(known):
             for frame in self.timeline.steps[step].site.frames[:1]:
-                by_frame[frame] += float(sums[step])
+                by_frame[SourceFrame(frame.file, frame.line)] += float(sums[step])
         return tuple(sorted(by_frame, key=lambda frame: (-by_frame[frame], frame.file, frame.line)))
 
     def place(self, frames: tuple[SourceFrame, ...]) -> str:
