@@ -101,7 +101,7 @@ class Profile:
         """Whether the cores share the work evenly."""
         from npuscope.profiler.charts.occupancy import occupancy
 
-        return occupancy(self.timeline, self.counters)
+        return occupancy(self.timeline, self.chip, self.counters)
 
     @cached_property
     def cache_map(self) -> CacheMap | None:

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from npuscope.profiler.element_types import element_bytes
 from npuscope.trace.timeline import Lane, Timeline
 
 FULL = 255 * 8 * 32
 """Bytes of a full vector instruction: 255 repeats of 8 blocks of 32 bytes."""
-
-SIZES = {
-    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
-    "float16": 2, "half": 2, "bfloat16": 2, "bf16": 2, "float32": 4, "float": 4, "float64": 8, "double": 8,
-    "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8_e4m3fn": 1, "fp8_e5m2": 1, "hifloat8": 1, "fp8_e8m0": 1,
-    "complex32": 4, "complex64": 8,
-}
-"""Bytes of one element by the names that steps use."""
-
 
 def vector_utilisation(timeline: Timeline) -> np.ndarray:
     """Useful bytes of each vector slice as a share of a full instruction's, 0..100, (slices,) float64. NaN for other
@@ -30,4 +22,4 @@ def vector_utilisation(timeline: Timeline) -> np.ndarray:
 
 
 def _size(dtype: str, lane: Lane) -> float:
-    return SIZES.get(dtype, np.nan) if lane is Lane.VECTOR else np.nan
+    return element_bytes(dtype) if lane is Lane.VECTOR else np.nan
