@@ -11,9 +11,9 @@ import numpy as np
 from npuscope.npu.chip import Chip
 from npuscope.trace.events import HardEvent
 from npuscope.trace.footprint import FOOTPRINTS
+from npuscope.trace.marks import marks_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Origin, Pipe, Role, Space
-from npuscope.trace.marks import marks_of
 from npuscope.trace.timeline import (
     CORE_COLUMNS,
     EDGE_COLUMNS,

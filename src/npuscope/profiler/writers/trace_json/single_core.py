@@ -1,5 +1,5 @@
-"""trace.json of one core of a simulator run (opprof.md 2.6, schemaVersion 1): a process for each lane, a thread for each
-row of slices that overlap."""
+"""trace.json of one core of a simulator run (opprof.md 2.6, schemaVersion 1): a process for each lane, a thread for
+each row of slices that overlap."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def process(place: int) -> int:
 
 
 def memory_lanes(timeline: Timeline, place: np.ndarray) -> np.ndarray:
-    """Places in which scalar instructions with a memory operand (``XD:`` in a vendor's log) have a lane of their own."""
+    """Places in which scalar instructions with a memory operand (``XD:`` in a vendor's log) have their own lane."""
     if timeline.source is not Source.SIMULATOR:
         return place
     scalar = np.flatnonzero((timeline.slice("lane") == Lane.SCALAR) & (timeline.slice("warp") == UNKNOWN))
     details = timeline.details
     if isinstance(details, DistinctTexts):
         known = np.array(["XD:" in text for text in details.texts], bool)
-        moved = known[details.index[scalar]]
+        moved = known[details.which[scalar]]
     else:
         moved = np.array(["XD:" in details[row] for row in scalar.tolist()], bool)
     place = place.copy()
