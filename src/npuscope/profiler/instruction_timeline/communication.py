@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npuscope.profiler.cores import core_names
-from npuscope.profiler.instruction_timeline.labels import Labels
+from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels
 from npuscope.profiler.instruction_timeline.marks import START, STOP
 from npuscope.trace.timeline import UNKNOWN, Loss, Timeline
 
@@ -44,7 +44,7 @@ class Communication:
         return any(item.number != UNKNOWN for item in self.ranges)
 
 
-def communication(timeline: Timeline, labels: Labels = Labels()) -> Communication:  # noqa: B008 - frozen
+def communication(timeline: Timeline, labels: Labels = NO_LABELS) -> Communication:
     """The whole kernel, the time of each block if wanted, and what lies between the first and the second time stamp of
     one id on a core, the third and the fourth, and so on."""
     names = core_names(timeline.launch)

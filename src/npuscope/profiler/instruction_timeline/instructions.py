@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npuscope.profiler.cores import core_names
-from npuscope.profiler.instruction_timeline.pipes import PipeChoice, timed
+from npuscope.profiler.instruction_timeline.pipes import EVERY_PIPE, PipeChoice, timed
 from npuscope.profiler.instruction_timeline.records import (
     END_BIT,
     FINAL,
@@ -26,9 +26,9 @@ from npuscope.trace.timeline import Lane, Loss, Timeline
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Instructions, (instructions,) each: `core`, `lane`, region `number`, `start` and `end` in cycles, and `lost`, true
-    where the end was not recorded (it is then drawn up to the next start on its pipe). `losses` tells of each core and
-    pipe with points that were not recorded."""
+    """Instructions, (instructions,) each: `core`, `lane`, region `number`, `start` and `end` in cycles, and `lost`,
+    true where the end was not recorded (it is then drawn up to the next start on its pipe). `losses` tells of each core
+    and pipe with points that were not recorded."""
 
     core: np.ndarray
     lane: np.ndarray
@@ -65,8 +65,8 @@ class InstrTimeline:
 
 def instr_timeline(
     timeline: Timeline,
-    choice: PipeChoice = PipeChoice(),
-    limit: int = LIMIT,  # noqa: B008 - frozen
+    choice: PipeChoice = EVERY_PIPE,
+    limit: int = LIMIT,
 ) -> InstrTimeline:
     """Number the instructions, record each core as the hardware would, and read the records."""
     regions = number_regions(timeline, choice, min(limit, LIMIT))
@@ -75,7 +75,7 @@ def instr_timeline(
     return InstrTimeline(pair({core: decode(raw) for core, raw in streams.items()}, names), regions)
 
 
-def record(timeline: Timeline, regions: Regions, choice: PipeChoice = PipeChoice()) -> dict[int, bytes]:  # noqa: B008
+def record(timeline: Timeline, regions: Regions, choice: PipeChoice = EVERY_PIPE) -> dict[int, bytes]:
     """The stream of records of each core that has instructions: points of the numbered ones, and the pipes' states."""
     rows = timed(timeline, choice)
     rows = rows[regions.numbers[timeline.slice("step")[rows]] >= 0]

@@ -27,6 +27,9 @@ class Labels:
     block_time: bool = True
 
 
+NO_LABELS = Labels()
+
+
 def read_labels(path: Path) -> Labels:
     """The labels in a file. Raises UserError, one line that names the file, for a file that cannot be read, is too
     large, is no JSON or does not have the form of opprof.md 1.9."""

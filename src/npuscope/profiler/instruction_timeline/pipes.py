@@ -33,6 +33,9 @@ class PipeChoice:
         return lane in self.lanes and (lane is not Lane.VECTOR or (self.simt if simt else self.simd))
 
 
+EVERY_PIPE = PipeChoice()
+
+
 def read_pipes(text: str) -> PipeChoice:
     """The value of ``--pipe`` or ``--instr-timeline-pipe``: pipes in any case, separated by ``|``, ``,`` or ``/``;
     `vector` is `simd` and `simt`. Raises UserError for anything else."""

@@ -103,8 +103,8 @@ def _final(event: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 def encode(cycle: np.ndarray, nibble: np.ndarray, value: np.ndarray) -> bytes:
-    """A stream from events in the order of time, (events,) each: when, the kind's four bits, the twelve bits. Where more
-    cycles pass than a record can count, records that repeat the last state carry the time over."""
+    """A stream from events in the order of time, (events,) each: when, the kind's four bits, the twelve bits. Where
+    more cycles pass than a record can count, records that repeat the last state carry the time over."""
     delta = np.diff(cycle, prepend=0)
     carries = delta // CARRY
     total = int(cycle.size + carries.sum())
@@ -135,8 +135,9 @@ class Channel:
 
 
 def channels(raw: bytes, block: int = BLOCK) -> Iterator[Channel]:
-    """The streams in a file: blocks of a head (core, kind, bytes in use; 16, 16 and 32 bits) and `block` bytes. A core's
-    blocks are joined; a block of an unknown kind is left out, one that the file's end cuts short keeps what is there."""
+    """The streams in a file: blocks of a head (core, kind, bytes in use; 16, 16 and 32 bits) and `block` bytes. A
+    core's blocks are joined; one of an unknown kind is left out, one that the file's end cuts short keeps what is
+    there."""
     streams: dict[tuple[int, int], list[bytes]] = {}
     for at in range(0, len(raw) - 7, 8 + block):
         core, kind = (int.from_bytes(raw[at + place : at + place + 2], "little") for place in (0, 2))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from npuscope.profiler.instruction_timeline.pipes import NAMES, PipeChoice
+from npuscope.profiler.instruction_timeline.pipes import EVERY_PIPE, NAMES, PipeChoice
 from npuscope.trace.timeline import Lane, Loss, Timeline
 
 LIMIT = 512
@@ -30,15 +30,15 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """The instructions that are timed. `step` gives the step of each (lane, number), `numbers` (steps,) int64 the number
-    of each step, -1 where it has none; `losses` tell of pipes that have more instructions than numbers."""
+    """The instructions that are timed. `step` gives the step of each (lane, number), `numbers` (steps,) int64 the
+    number of each step, -1 where it has none; `losses` tell of pipes that have more instructions than numbers."""
 
     step: Mapping[tuple[int, int], int]
     numbers: np.ndarray
     losses: tuple[Loss, ...] = ()
 
 
-def number_regions(timeline: Timeline, choice: PipeChoice = PipeChoice(), limit: int = LIMIT) -> Regions:  # noqa: B008
+def number_regions(timeline: Timeline, choice: PipeChoice = EVERY_PIPE, limit: int = LIMIT) -> Regions:
     """Give the instructions of each pipe numbers in the order of their addresses, as long as there are any."""
     chosen = np.flatnonzero(choice.chosen(timeline)).tolist()
     step: dict[tuple[int, int], int] = {}

@@ -42,8 +42,8 @@ class Changes:
 @dataclass(frozen=True, slots=True)
 class PipeTimeline:
     """`busy` are the intervals in which a pipe does work; `states` has the masks of each of :data:`CLASSES`: a pipe has
-    an instruction on its way to it (kickstart), waiting in its queue (dispatch), in it at all (status; a wait is), or at
-    work (execute). `losses` says which cores were not watched."""
+    an instruction on its way to it (kickstart), waiting in its queue (dispatch), in it at all (status; a wait is), or
+    at work (execute). `losses` says which cores were not watched."""
 
     busy: Intervals
     states: dict[str, Changes]

@@ -45,7 +45,7 @@ FORMS = (
 )
 """A slice, one that moves bytes, the beginning of an arrow, its end."""
 AT_END, AT_START, AFTER_START = range(3)
-"""What comes first within one cycle: an arrow ends before the next slice of its lane begins, and begins after its own."""
+"""What comes first within a cycle: an arrow ends before the next slice of its lane begins, begins after its own."""
 
 
 def write_perfetto(file: IO[bytes], timeline: Timeline) -> int:

@@ -17,7 +17,7 @@ from npuscope.profiler.writers.event_file import EVENT, EventFile
 from npuscope.profiler.writers.text_rows import Micros, Sheet, Text, Texts, Whole
 from npuscope.profiler.writers.trace_json.banner import NOTICE, banner
 from npuscope.profiler.writers.trace_json.frame import SIMULATOR, head
-from npuscope.profiler.writers.trace_json.options import Shown
+from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
 from npuscope.profiler.writers.trace_json.slice_rows import (
     ARGUMENTS,
     COLUMNS,
@@ -54,7 +54,7 @@ FLAG_FORMS = (
 )
 
 
-def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = Shown()) -> int:  # noqa: B008 - frozen
+def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING) -> int:
     """Write the trace of all cores into `file`; how many events it has."""
     return SimulatorTrace(timeline, shown).write(file)
 
