@@ -44,8 +44,12 @@ def throughput(timeline: Timeline, longest: int = LONGEST) -> Throughput:
     reads, writes = (source == Space.GM) & (target != Space.GM), (target == Space.GM) & (source != Space.GM)
     bins = int(min(np.ceil(end[reads | writes].max(initial=0.0)) + 1, longest))
     ways = (
-        reads & (target == Space.L1), reads & (target == Space.UB), reads,
-        writes & (source == Space.L1), writes & (source == Space.UB), writes,
+        reads & (target == Space.L1),
+        reads & (target == Space.UB),
+        reads,
+        writes & (source == Space.L1),
+        writes & (source == Space.UB),
+        writes,
     )
     table = np.stack([_spread(start[way], end[way], size[way], bins) for way in ways])
     moved = float(size[reads | writes].sum())

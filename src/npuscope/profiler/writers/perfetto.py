@@ -38,12 +38,14 @@ SLICE = (
 )  # fmt: skip
 ARROW = (b'%s{"name":"flag","cat":"flag","id":' % EVENT, Whole(LENGTH), b',"ts":', Nanos(TIME), Text(TRACK))
 FORMS = (
-    (*SLICE, b"}}"), (*SLICE, b',"process_bytes":', Whole(BYTES), b"}}"),
-    (*ARROW, b',"ph":"s","bp":"e"}'), (*ARROW, b',"ph":"f","bp":"e"}'),
+    (*SLICE, b"}}"),
+    (*SLICE, b',"process_bytes":', Whole(BYTES), b"}}"),
+    (*ARROW, b',"ph":"s","bp":"e"}'),
+    (*ARROW, b',"ph":"f","bp":"e"}'),
 )
 """A slice, one that moves bytes, the beginning of an arrow, its end."""
 AT_END, AT_START, AFTER_START = range(3)
-"""What comes first within one cycle: an arrow ends before the next slice of its lane begins, and begins after its own."""
+"""What comes first within a cycle: an arrow ends before the next slice of its lane begins, begins after its own."""
 
 
 def write_perfetto(file: IO[bytes], timeline: Timeline) -> int:
@@ -65,7 +67,11 @@ class PerfettoTrace:
     def write(self, file: IO[bytes]) -> int:
         """Write everything; the number of events."""
         timeline = self.timeline
-        words = {"displayTimeUnit": "ns", "source": timeline.source.word, "partial": timeline.partial}
+        words: dict[str, str | int | bool] = {
+            "displayTimeUnit": "ns",
+            "source": timeline.source.word,
+            "partial": timeline.partial,
+        }
         with EventFile(file, words) as events:
             self._names(events)
             self._launch(events)
@@ -92,13 +98,27 @@ class PerfettoTrace:
         timeline = self.timeline
         marks = user_marks(timeline)
         launch = timeline.launch
-        events.event(name=launch.kernel, ph="X", ts=0.0, dur=timeline.microseconds, pid=LAUNCH, tid=1,
-                     args={"chip": timeline.chip, "source": timeline.source.word, "cores": len(launch.cores)})
+        events.event(
+            name=launch.kernel,
+            ph="X",
+            ts=0.0,
+            dur=timeline.microseconds,
+            pid=LAUNCH,
+            tid=1,
+            args={"chip": timeline.chip, "source": timeline.source.word, "cores": len(launch.cores)},
+        )
         _name(events, "thread", LAUNCH, 1, "kernel", 1)
         losses = (*timeline.losses, *marks.losses)
         for number, loss in enumerate(losses):
-            events.event(name=loss.text, ph="X", ts=0.0, dur=timeline.microseconds, pid=LAUNCH, tid=2 + number,
-                         args={"count": loss.count, "total": loss.total})
+            events.event(
+                name=loss.text,
+                ph="X",
+                ts=0.0,
+                dur=timeline.microseconds,
+                pid=LAUNCH,
+                tid=2 + number,
+                args={"count": loss.count, "total": loss.total},
+            )
             _name(events, "thread", LAUNCH, 2 + number, "missing", 2 + number)
         names = core_names(launch)
         rows = {(mark.core, mark.name) for mark in marks.marks}
@@ -106,8 +126,14 @@ class PerfettoTrace:
         for (core, name), tid in places.items():
             _name(events, "thread", LAUNCH, tid, f"{Lane.USERMARK.name} {names[core]} {name}", tid)
         for mark in marks.marks:
-            events.event(name=mark.name, ph="X", ts=mark.start / timeline.mhz,
-                         dur=(mark.end - mark.start) / timeline.mhz, pid=LAUNCH, tid=places[mark.core, mark.name])
+            events.event(
+                name=mark.name,
+                ph="X",
+                ts=mark.start / timeline.mhz,
+                dur=(mark.end - mark.start) / timeline.mhz,
+                pid=LAUNCH,
+                tid=places[mark.core, mark.name],
+            )
 
     def _instructions(self, events: EventFile) -> None:
         """Slices and arrows in the order of their cycles."""
@@ -132,9 +158,7 @@ class PerfettoTrace:
             b',"pid":%d,"tid":%d' % (FIRST_CORE + (key >> 48), 1 + at) for at, key in enumerate(self.tracks.tolist())
         )[self.track[row]]
         slices = phase == AT_START
-        columns[LENGTH] = np.where(
-            slices, nanoseconds(self.drawn.end[row], timeline.mhz) - columns[TIME], number
-        )
+        columns[LENGTH] = np.where(slices, nanoseconds(self.drawn.end[row], timeline.mhz) - columns[TIME], number)
         heads = [EVENT + b'{"name":%s,"cat":"instruction","ph":' % quoted(item.text) for item in timeline.steps]
         columns[HEAD] = texts.numbers(heads)[step]
         columns[ARGUMENTS] = texts.numbers(step_arguments(item) for item in timeline.steps)[step]
@@ -146,10 +170,16 @@ class PerfettoTrace:
     def _throughput(self, events: EventFile) -> None:
         found = throughput(self.timeline)
         bins, texts = found.bins, Texts()
-        heads = texts.numbers(b'%s{"name":"%s","ph":"C","pid":%d,"ts":' % (EVENT, name.encode(), COUNTERS)
-                              for name in NAMES)
-        columns = np.stack([np.tile(heads, bins.size), np.repeat(bins * 1000, len(NAMES)),
-                            np.rint(found.at(bins).T.reshape(-1) * 1e6).astype(np.int64)])
+        heads = texts.numbers(
+            b'%s{"name":"%s","ph":"C","pid":%d,"ts":' % (EVENT, name.encode(), COUNTERS) for name in NAMES
+        )
+        columns = np.stack(
+            [
+                np.tile(heads, bins.size),
+                np.repeat(bins * 1000, len(NAMES)),
+                np.rint(found.at(bins).T.reshape(-1) * 1e6).astype(np.int64),
+            ]
+        )
         form = (Text(0), Nanos(1), b',"args":{"MB/s":', Micros(2), b"}}")
         events.sheet(Sheet(texts, (form,), columns))
 

@@ -25,7 +25,12 @@ def _digits(out: np.ndarray, at: int, value: int, least: int) -> int:
 
 @njit(cache=True)
 def fill(
-    parts: np.ndarray, bounds: np.ndarray, form: np.ndarray, rows: np.ndarray, blob: np.ndarray, starts: np.ndarray,
+    parts: np.ndarray,
+    bounds: np.ndarray,
+    form: np.ndarray,
+    rows: np.ndarray,
+    blob: np.ndarray,
+    starts: np.ndarray,
     out: np.ndarray,
 ) -> int:
     """Write every row by its form into `out`, which must have the room; the number of bytes written."""
@@ -37,8 +42,7 @@ def fill(
             value = argument if kind == LITERAL else rows[argument, row]
             if kind <= TEXT:
                 first, last = starts[value], starts[value + 1]
-                for place in range(first, last):
-                    out[at + place - first] = blob[place]
+                out[at : at + last - first] = blob[first:last]
                 at += last - first
                 continue
             if value < 0:
