@@ -173,6 +173,11 @@ def _walk(
             pieces.append((at, issued, time, queue))
             time = issued
             earlier = before[at]
+            source = released[at]
+            if source >= 0 and end[source] <= time and (earlier < 0 or end[source] >= issue[earlier]):
+                pieces.append((at, end[source], time, queue))  # a message from another core: the scalar unit waited
+                at, time = source, end[source]
+                break
             if earlier < 0:
                 pieces.append((-1, 0, time, begin))
                 return pieces
