@@ -69,7 +69,15 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     )  # fmt: skip
     found, begin, finish, kind = np.array(pieces, np.int64).reshape(-1, 4).T[:, ::-1]
     keep = finish > begin
-    return CriticalPath(found[keep], begin[keep], finish[keep], kind[keep])
+    return _joined(CriticalPath(found[keep], begin[keep], finish[keep], kind[keep]))
+
+
+def _joined(path: CriticalPath) -> CriticalPath:
+    """Neighbouring stretches of one kind and slice as one."""
+    new = np.ones(path.slice.size, bool)
+    new[1:] = (path.slice[1:] != path.slice[:-1]) | (path.piece[1:] != path.piece[:-1])
+    first = np.flatnonzero(new)
+    return CriticalPath(path.slice[first], path.start[first], path.end[np.append(first[1:], new.size) - 1], path.piece[first])
 
 
 def lane_shares(timeline: Timeline, path: CriticalPath) -> dict[str, int]:
@@ -181,7 +189,7 @@ def _walk(
             if earlier < 0:
                 pieces.append((-1, 0, time, begin))
                 return pieces
-            if lane[earlier] == scalar or issue[earlier] < 0:
+            if lane[earlier] == scalar or issue[earlier] < 0 or issue[at] < 0:
                 done = min(end[earlier], time)
                 pieces.append((at, done, time, queue))
                 at, time = earlier, done
