@@ -77,7 +77,8 @@ def _joined(path: CriticalPath) -> CriticalPath:
     new = np.ones(path.slice.size, bool)
     new[1:] = (path.slice[1:] != path.slice[:-1]) | (path.piece[1:] != path.piece[:-1])
     first = np.flatnonzero(new)
-    return CriticalPath(path.slice[first], path.start[first], path.end[np.append(first[1:], new.size) - 1], path.piece[first])
+    last = np.append(first[1:], new.size) - 1
+    return CriticalPath(path.slice[first], path.start[first], path.end[last], path.piece[first])
 
 
 def lane_shares(timeline: Timeline, path: CriticalPath) -> dict[str, int]:
