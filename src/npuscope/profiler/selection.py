@@ -117,9 +117,8 @@ class Selection:
 
     @property
     def _default(self) -> bool:
-        """Roofline and MemoryDetail bring the tables along; KernelScale does when no table is named, and so do the
-        groups that have no table of their own."""
-        return bool(self.groups & {"Default", "Roofline", "MemoryDetail"}) or not self.groups & {"BasicInfo", *TABLES}
+        """Roofline and MemoryDetail bring all tables along; so does KernelScale alone."""
+        return bool(self.groups & {"Default", "Roofline", "MemoryDetail"}) or self.groups == {"KernelScale"}
 
 
 def columns_of(chip: Chip) -> str:

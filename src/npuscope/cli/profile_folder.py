@@ -1,0 +1,157 @@
+"""The folder of a profiled run: written under ``tmp_dump`` first, so that what has its final name is whole.
+
+Everything of a launch lies in ``deviceN/KERNEL/ORDER/``; where there is one launch in all, or one device, the levels
+that tell nothing go away at the end (opprof.md 1.10).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import string
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from npuscope.errors import UserError
+
+STAGE = "tmp_dump"
+FOLDER_MODE, FILE_MODE = 0o750, 0o640
+
+
+@contextmanager
+def words_for(path: Path) -> Iterator[None]:
+    """What the system says of a path, as one line for people."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+class Place:
+    """A folder in the making: one launch's, or a part of it."""
+
+    def __init__(self, path: Path, suffix: str = "") -> None:
+        self.path = path
+        self.suffix = suffix
+        with words_for(path):
+            make_folder(path)
+
+    def write(self, name: str, data: bytes | Iterable[bytes]) -> None:
+        """Write a file, in pieces where it comes so."""
+        path = self.file(name)
+        with words_for(path), open(path, "wb") as file:
+            for piece in (data,) if isinstance(data, bytes) else data:
+                file.write(piece)
+
+    def write_table(self, name: str, data: bytes) -> None:
+        """Write a CSV file; its name has the moment of the launch's profile in it."""
+        self.write(f"{name}{self.suffix}.csv", data)
+
+    def file(self, name: str) -> Path:
+        """Where a file of this folder is to be; for writers that open it themselves."""
+        return self.path / name
+
+    def inside(self, name: str) -> Place:
+        """A folder in this one."""
+        return Place(self.path / name, self.suffix)
+
+
+class RunFolder:
+    """The folder of a run. `root` is its final place, in which only whole launches appear."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.stage = root / STAGE
+        self._launches: list[tuple[int, str, int]] = []
+        with words_for(root):
+            make_folder(self.stage)
+
+    @contextmanager
+    def launch(self, device: int, kernel: str, order: int) -> Iterator[Place]:
+        """A launch's folder; where the block fails nothing of it stays."""
+        place = Place(self._staged(device, kernel, order), f"_{datetime.now():%Y%m%d%H%M%S%f}"[:18])
+        try:
+            with words_for(place.path):
+                yield place
+        except BaseException:
+            shutil.rmtree(place.path, ignore_errors=True)
+            raise
+        self._launches.append((device, kernel, order))
+
+    def _staged(self, device: int, kernel: str, order: int) -> Path:
+        return self.stage / f"device{device}" / folder_name(kernel) / str(order)
+
+    def final(self, device: int, kernel: str, order: int) -> Path:
+        """Where a launch's files are in the end, relative to the root; known when all launches are written."""
+        if len(self._launches) == 1:
+            return Path(".")
+        one = len({device for device, _, _ in self._launches}) == 1
+        return Path(*(() if one else (f"device{device}",)), folder_name(kernel), str(order))
+
+    def finish(self) -> None:
+        """Give everything its final name and modes, and remove what was for the time of the run."""
+        with words_for(self.root):
+            for launch in self._launches:
+                self._settle(self._staged(*launch), self.root / self.final(*launch))
+            shutil.rmtree(self.stage, ignore_errors=True)
+
+    def _settle(self, staged: Path, final: Path) -> None:
+        restrict(staged)
+        if final.absolute() != self.root.absolute():
+            make_folder(final.parent)
+            if final.exists():
+                shutil.rmtree(final)
+            os.replace(staged, final)
+            return
+        for item in sorted(staged.iterdir()):
+            name = re.sub(r"_\d{17}(\.csv)$", r"\1", item.name)
+            for inner in item.rglob("*.csv") if item.is_dir() else ():
+                inner.rename(inner.with_name(re.sub(r"_\d{17}(\.csv)$", r"\1", inner.name)))
+            target = final / name
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
+            os.replace(item, target)
+
+    def files(self) -> list[str]:
+        """Every file below the root, relative to it, without those of the run itself."""
+        paths = (path for path in self.root.rglob("*") if path.is_file() and self.stage not in path.parents)
+        return sorted(str(path.relative_to(self.root)) for path in paths)
+
+    def discard(self) -> None:
+        """Leave nothing: there was nothing to write, or it could not be written. The files of others stay."""
+        shutil.rmtree(self.stage, ignore_errors=True)
+        try:
+            self.root.rmdir()
+        except OSError:
+            return
+
+
+def opprof_folder(output: Path) -> Path:
+    """A name for a run's folder that no other run has."""
+    tail = "".join(secrets.choice(string.ascii_uppercase) for _ in range(16))
+    return output / f"OPPROF_{datetime.now():%Y%m%d%H%M%S}_{tail}"
+
+
+def folder_name(kernel: str) -> str:
+    """A kernel's name as a folder can have it."""
+    return re.sub(r"[^\w.+-]", "_", kernel)[:200].lstrip(".") or "kernel"
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for the user and the group."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(FOLDER_MODE)
+
+
+def restrict(path: Path) -> None:
+    """Set the modes of everything in a folder."""
+    for top, _, names in os.walk(path):
+        os.chmod(top, FOLDER_MODE)
+        for name in names:
+            os.chmod(os.path.join(top, name), FILE_MODE)
