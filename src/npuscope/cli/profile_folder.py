@@ -6,6 +6,7 @@ that tell nothing go away at the end (opprof.md 1.10).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -68,7 +69,7 @@ class RunFolder:
         self.stage = root / STAGE
         self._launches: list[tuple[int, str, int]] = []
         with words_for(root):
-            make_folder(self.stage)
+            self._made = make_folder(self.stage)
 
     @contextmanager
     def launch(self, device: int, kernel: str, order: int) -> Iterator[Place]:
@@ -124,10 +125,10 @@ class RunFolder:
     def discard(self) -> None:
         """Leave nothing: there was nothing to write, or it could not be written. The files of others stay."""
         shutil.rmtree(self.stage, ignore_errors=True)
-        try:
-            self.root.rmdir()
-        except OSError:
-            return
+        with contextlib.suppress(OSError):
+            for folder in reversed(self._made):
+                if folder.exists():
+                    folder.rmdir()
 
 
 def opprof_folder(output: Path) -> Path:
@@ -141,12 +142,13 @@ def folder_name(kernel: str) -> str:
     return re.sub(r"[^\w.+-]", "_", kernel)[:200].lstrip(".") or "kernel"
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for the user and the group."""
+def make_folder(path: Path) -> list[Path]:
+    """Make a folder, and those above it that are missing, for the user and the group; returns what was made."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
         folder.chmod(FOLDER_MODE)
+    return missing[::-1]
 
 
 def restrict(path: Path) -> None:

@@ -1,0 +1,215 @@
+"""One run of `msopprof`: the application, its launches, the files, and the lines that tell of them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from npuscope.cli.attend import Ended
+from npuscope.cli.msopprof.log import Log, say
+from npuscope.cli.msopprof.options import Options
+from npuscope.cli.plan import Plan
+from npuscope.cli.profile_files import Wanted, write_launch, write_report
+from npuscope.cli.profile_folder import RunFolder, opprof_folder
+from npuscope.cli.profile_launches import Model, Profiled, from_run
+from npuscope.cli.profile_run import SPOOL, Gathered, gathered
+from npuscope.cli.profile_status import Status
+from npuscope.cli.profile_words import tables_of
+from npuscope.cli.run_plan import run_program
+from npuscope.errors import UserError
+
+MANUAL = (
+    "Child process exited with status {}, The process is manually stopped. "
+    "The existing data has been saved for subsequent analysis"
+)
+FAILED = "Running task failed, data parsing start"
+EMPTY = "Profiling results are empty. No kernel profiling data was generated. Please check the dump output."
+
+
+class Task:
+    """Carries out a command line that was found good."""
+
+    def __init__(self, options: Options, log: Log) -> None:
+        self.options = options
+        self.log = log
+        self.wanted = Wanted(options.selection, options.cores, options.pipes, options.dump, options.labels)
+        self.status = Status("simulator" if options.simulator else "op", options.command)
+
+    def run(self) -> bool:
+        """Do it; returns whether there are results. Raises UserError, and Quit at a second Ctrl-C."""
+        options = self.options
+        if options.config is not None:
+            raise UserError(
+                f"{options.config}: a kernel object needs a card to run on, and there is none here; "
+                "profile the script that launches the kernel instead"
+            )
+        if options.export is not None:
+            return self._export(options.export)
+        return self._application()
+
+    def _application(self) -> bool:
+        with self._folder() as folder, only_one(self.log):
+            self._say_start()
+            options = self.options
+            plan = Plan(checks=(), chip=options.chip, keep=options.choice)
+            with gathered(
+                plan,
+                lambda spool, interrupted, limit: run_program(
+                    spool, options.program, interrupted, limit, f"{'[ERROR]':<8}"
+                ),
+                folder.stage / SPOOL,
+                None if options.timeout is None else 60.0 * options.timeout,
+                lambda: self.log.info("Ctrl-C: the application is being ended (Ctrl-C again: quit at once)"),
+                lambda: self.log.warn("The timeout has reached and the application will be forcibly killed."),
+            ) as got:
+                self._say_end(got.ended)
+                self.status.application(got)
+                if not got.kept:
+                    self._say_nothing(got)
+                    return False
+                self._say_left_out(got)
+                model = Model(options.chip, warm=options.replay == "application",
+                              warmed=options.replay == "application" and bool(options.warm_up))
+                return self._parse(folder, from_run(got.folder, model))
+
+    def _export(self, dumps: Path) -> bool:
+        from npuscope.profiler.ingest import read_dumps
+
+        raise NotImplementedError
+
+    @contextmanager
+    def _folder(self) -> Iterator[RunFolder]:
+        folder = RunFolder(opprof_folder(self.options.output))
+        try:
+            yield folder
+        finally:
+            folder.discard()  # keeps what has its final name
+
+    def _parse(self, folder: RunFolder, launches: Iterable[Profiled]) -> bool:
+        """Write every launch, then what belongs to all of them."""
+        self.log.info("Start parse dump file")
+        done: list[Profiled] = []
+        failed = 0
+        refused: dict[str, None] = {}
+        for item in launches:
+            if item.profile is not None and self._write(folder, item):
+                done.append(item)
+                continue
+            failed += 1
+            line = f"{item.launched.kernel}: {item.problem}"
+            if line not in refused:
+                refused[line] = None
+                self.log.warn(line)
+            self.status.failed(item)
+        if not done:
+            self.log.error("Profiling data parse failed. Please check")
+            if all("Triton" in line for line in refused):
+                raise UserError("no launch is left that can be timed")
+            return False
+        folder.finish()
+        self._finish(folder, done)
+        self.log.info("Profiling data parse finished.")
+        self.log.info(f"Profiling kernels result is: {len(done)} success, {failed} failed. Please check"
+                      if failed else f"Profiling kernels result is: {len(done)} success, 0 failed")
+        self.log.info(f"Profiling results saved in {folder.root}")
+        return True
+
+    def _write(self, folder: RunFolder, item: Profiled) -> bool:
+        launched = item.launched
+        assert item.profile is not None
+        try:
+            with folder.launch(launched.device, launched.kernel, item.order) as place:
+                warnings = write_launch(place, item.profile, self.wanted)
+        except UserError as error:
+            item.problem = str(error)
+            return False
+        for line in warnings:
+            self.log.warn(line)
+        for loss in item.profile.timeline.losses:
+            (self.log.error if loss.kind == "missing_log" else self.log.warn)(loss.text)
+        return True
+
+    def _finish(self, folder: RunFolder, done: list[Profiled]) -> None:
+        for item in done:
+            self.status.done(item, folder.final(item.launched.device, item.launched.kernel, item.order))
+        warnings = write_report(folder, [item.profile for item in done if item.profile is not None], self.status)
+        for line in warnings:
+            self.log.warn(line)
+        for item in done:
+            assert item.profile is not None
+            for line in tables_of(item.profile, self.wanted.selection):
+                say(line)
+        for top, names in by_folder(folder.files()).items():
+            self.log.info(f"Written in {top}: {', '.join(names)}")
+
+    def _say_start(self) -> None:
+        options = self.options
+        if not options.simulator:
+            self.log.info(f"Running device task: {options.command}")
+        else:
+            chip = f", use simulator {options.chip} by --soc-version" if options.chip else ""
+            self.log.info(f"Running simulation task: {options.command}{chip}")
+
+    def _say_end(self, ended: Ended) -> None:
+        if ended.interrupted:
+            self.log.warn(MANUAL.format(ended.code))
+        elif ended.code and not ended.stopped and not ended.timed_out:
+            self.log.warn("Profiling running finished. May cause generating performance files to fail.")
+            self.log.warn(f"{FAILED} (the application ended with {ended.code})")
+        else:
+            self.log.info("Profiling running finished. All task success.")
+
+    def _say_nothing(self, got: Gathered) -> None:
+        for python in got.outside:
+            self.log.warn(f"kernels of a Python without npuscope were not seen: {python}")
+        kernels = ", ".join(dict.fromkeys(item.kernel for item in got.launched))
+        if not kernels:
+            self.log.error(EMPTY)
+        elif self.options.names:
+            self.log.error(f"No profiling data matched --kernel-name={self.options.names}. "
+                           f"{len(got.launched)} launches were seen, of: {kernels}")
+        else:
+            self.log.error(f"No profiling data dumped. {len(got.launched)} launches were seen and left out, of: {kernels}")
+
+    def _say_left_out(self, got: Gathered) -> None:
+        left = [item.kernel for item in got.launched if item.kept < 0]
+        if left:
+            self.log.info(f"{len(got.kept)} of {len(got.launched)} launches are kept; left out: "
+                          f"{', '.join(dict.fromkeys(left))} (--kernel-name, --launch-count)")
+        for python in got.outside:
+            self.log.warn(f"kernels of a Python without npuscope were not seen: {python}")
+
+
+def by_folder(files: Iterable[str]) -> dict[str, list[str]]:
+    """File names by the folder that they are in."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        top, name = os.path.split(file)
+        found.setdefault(top or ".", []).append(name)
+    return found
+
+
+@contextmanager
+def only_one(log: Log) -> Iterator[None]:
+    """Say when another run of this user is under way. Nothing is shared, so that neither sees the other's launches."""
+    path = Path(tempfile.gettempdir()) / f"npuscope-profiling-{os.getuid()}.lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield  # somebody else's file: only the word of warning is lost
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warn("another profiling run is under way on this device; this one writes to a directory of its own")
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
