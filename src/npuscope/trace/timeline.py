@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,11 @@ issuing one or two instructions, waiting for the instruction buffer, standing be
 for UB) and cache counts. Columns that a source does not know are UNKNOWN throughout."""
 
 
+MARK_COLUMNS = ("slice", "number")
+"""One row for each instruction that marks a moment and has a number: the description id of a print_time_stamp, the id
+of a TRACE_START or TRACE_STOP."""
+
+
 class EdgeKind(IntEnum):
     """What lets a waiting instruction go."""
 
@@ -134,6 +140,23 @@ def empty(columns: Sequence[str]) -> np.ndarray:
     return np.zeros((len(columns), 0), np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctTexts(Sequence[str]):
+    """Texts of which many are equal: `texts` are those that differ, `index` (rows,) says which one each row has.
+    A timeline whose details are of this kind is written much faster than one whose details are made one by one."""
+
+    texts: Sequence[str]
+    index: np.ndarray
+
+    def __len__(self) -> int:
+        return int(self.index.size)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self.texts[number] for number in self.index[row].tolist()]
+        return self.texts[int(self.index[row])]
+
+
 @dataclass(slots=True)
 class Timeline:
     """One launch in time. Tables are (columns, rows) int64 in the order of the constants of this module.
@@ -158,6 +181,7 @@ class Timeline:
     cores: np.ndarray = field(default_factory=lambda: empty(CORE_COLUMNS))
     losses: tuple[Loss, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)  # facts about the run for reports: model version, L2 start
+    marks: np.ndarray = field(default_factory=lambda: empty(MARK_COLUMNS))
 
     @property
     def partial(self) -> bool:
@@ -184,6 +208,10 @@ class Timeline:
     def edge(self, name: str) -> np.ndarray:
         """An edge column by name, (edges,)."""
         return self.edges[EDGE_COLUMNS.index(name)]
+
+    def mark(self, name: str) -> np.ndarray:
+        """A mark column by name, (marks,)."""
+        return self.marks[MARK_COLUMNS.index(name)]
 
     def core(self, name: str) -> np.ndarray:
         """A core column by name, (cores,)."""

@@ -13,6 +13,7 @@ from npuscope.trace.events import HardEvent
 from npuscope.trace.footprint import FOOTPRINTS
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Origin, Pipe, Role, Space
+from npuscope.trace.marks import marks_of
 from npuscope.trace.timeline import (
     CORE_COLUMNS,
     EDGE_COLUMNS,
@@ -80,6 +81,7 @@ def time_launch(rows: LaunchRows, chip: Chip) -> Timeline:
         rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL,
         int(columns["end"].max(initial=0)), OVERHEAD, [item for item in steps if item is not None], table,
         Operands(rows), transfers=transfers, edges=edges, cores=cores, notes={"model": "first"},
+        marks=marks_of(rows),
     )
 
 
