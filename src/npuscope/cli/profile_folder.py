@@ -67,6 +67,7 @@ class RunFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.stage = root / STAGE
+        self._owner = os.getpid()
         self._launches: list[tuple[int, str, int]] = []
         with words_for(root):
             self._made = make_folder(self.stage)
@@ -98,7 +99,6 @@ class RunFolder:
         with words_for(self.root):
             for launch in self._launches:
                 self._settle(self._staged(*launch), self.root / self.final(*launch))
-            shutil.rmtree(self.stage, ignore_errors=True)
 
     def _settle(self, staged: Path, final: Path) -> None:
         restrict(staged)
@@ -117,13 +117,27 @@ class RunFolder:
                 shutil.rmtree(target)
             os.replace(item, target)
 
+    def addition(self, name: str) -> Place:
+        """A folder for something that belongs to the whole run; `add` gives it its place."""
+        return Place(self.stage / name)
+
+    def add(self, place: Place, name: str) -> None:
+        """Put the files of an addition into the folder `name` below the root."""
+        with words_for(self.root):
+            restrict(place.path)
+            make_folder(self.root / name)
+            for item in sorted(place.path.iterdir()):
+                os.replace(item, self.root / name / item.name)
+
     def files(self) -> list[str]:
         """Every file below the root, relative to it, without those of the run itself."""
         paths = (path for path in self.root.rglob("*") if path.is_file() and self.stage not in path.parents)
         return sorted(str(path.relative_to(self.root)) for path in paths)
 
     def discard(self) -> None:
-        """Leave nothing: there was nothing to write, or it could not be written. The files of others stay."""
+        """Leave nothing but what has its final name. The files of others stay."""
+        if os.getpid() != self._owner:  # a forked script leaves through here as well
+            return
         shutil.rmtree(self.stage, ignore_errors=True)
         with contextlib.suppress(OSError):
             for folder in reversed(self._made):

@@ -20,6 +20,10 @@ from npuscope.trace.recorder import Batch
 from npuscope.trace.timeline import Loss
 
 
+STOPPED = "stopped"
+"""The kind of the loss that says that a launch did not come to its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """How launches are timed: on `chip` (None: each on its own), with `facts` in place of the chip's. The L2 cache of
@@ -120,5 +124,5 @@ def _stops(rows: LaunchRows) -> list[Loss]:
     if not rows.whole and not reasons:
         reasons = ["the trace ends here"]
     count = rows.instruction.shape[1]
-    return [Loss("stopped", f"the launch did not come to its end ({reason}); its figures are of what ran", count=count)
+    return [Loss(STOPPED, f"the launch did not come to its end ({reason}); its figures are of what ran", count=count)
             for reason in dict.fromkeys(reasons)]

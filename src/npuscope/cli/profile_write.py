@@ -8,14 +8,11 @@ from typing import Protocol
 
 from npuscope.cli.profile_files import Wanted, write_launch, write_report
 from npuscope.cli.profile_folder import RunFolder
-from npuscope.cli.profile_launches import Profiled
+from npuscope.cli.profile_launches import STOPPED, Profiled
 from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
 from npuscope.profiler.profile import Profile
 from npuscope.trace.timeline import Loss
-
-MISSING_LOG = "missing log"
-"""The kind of a loss that is told as an error (opprof.md 1.8)."""
 
 
 class Tell(Protocol):
@@ -97,9 +94,8 @@ class Writer:
         return True
 
     def _say_loss(self, kernel: str, loss: Loss) -> None:
-        (self.tell.error if loss.kind == MISSING_LOG else self.tell.warn)(
-            loss.text if loss.kind != "stopped" else f"{kernel}: {loss.text}"
-        )
+        say = {"error": self.tell.error, "info": self.tell.info}.get(loss.level, self.tell.warn)
+        say(loss.text if loss.kind != STOPPED else f"{kernel}: {loss.text}")
 
     def _once(self, line: str) -> None:
         if line not in self._told:

@@ -14,14 +14,15 @@ from npuscope.cli.attend import Ended
 from npuscope.cli.msopprof.log import Log, say
 from npuscope.cli.msopprof.options import Options
 from npuscope.cli.plan import Plan
-from npuscope.cli.profile_files import Wanted, write_launch, write_report
+from npuscope.cli.profile_files import Wanted
 from npuscope.cli.profile_folder import RunFolder, opprof_folder
 from npuscope.cli.profile_launches import Model, Profiled, from_run
 from npuscope.cli.profile_run import SPOOL, Gathered, gathered
 from npuscope.cli.profile_status import Status
-from npuscope.cli.profile_words import tables_of
+from npuscope.cli.profile_write import Writer
 from npuscope.cli.run_plan import run_program
 from npuscope.errors import UserError
+from npuscope.report.profile.text import on_board_text, simulator_text
 
 MANUAL = (
     "Child process exited with status {}, The process is manually stopped. "
@@ -37,7 +38,8 @@ class Task:
     def __init__(self, options: Options, log: Log) -> None:
         self.options = options
         self.log = log
-        self.wanted = Wanted(options.selection, options.cores, options.pipes, options.dump, options.labels)
+        self.wanted = Wanted(options.selection, cores=options.cores, pipes=options.pipes, dump=options.dump,
+                             labels=options.labels)
         self.status = Status("simulator" if options.simulator else "op", options.command)
 
     def run(self) -> bool:
@@ -93,59 +95,23 @@ class Task:
     def _parse(self, folder: RunFolder, launches: Iterable[Profiled]) -> bool:
         """Write every launch, then what belongs to all of them."""
         self.log.info("Start parse dump file")
-        done: list[Profiled] = []
-        failed = 0
-        refused: dict[str, None] = {}
-        for item in launches:
-            if item.profile is not None and self._write(folder, item):
-                done.append(item)
-                continue
-            failed += 1
-            line = f"{item.launched.kernel}: {item.problem}"
-            if line not in refused:
-                refused[line] = None
-                self.log.warn(line)
-            self.status.failed(item)
-        if not done:
+        writer = Writer(folder, self.wanted, self.status, self.log)
+        writer.take(launches)
+        if not writer.done:
             self.log.error("Profiling data parse failed. Please check")
-            if all("Triton" in line for line in refused):
-                raise UserError("no launch is left that can be timed")
+            if writer.failed:
+                raise UserError("no launch is left that can be profiled")
             return False
-        folder.finish()
-        self._finish(folder, done)
+        writer.finish()
+        text = simulator_text if self.options.simulator else on_board_text
+        for profile in writer.profiles:
+            say(text(profile).rstrip())
         self.log.info("Profiling data parse finished.")
-        self.log.info(f"Profiling kernels result is: {len(done)} success, {failed} failed. Please check"
-                      if failed else f"Profiling kernels result is: {len(done)} success, 0 failed")
+        result = f"Profiling kernels result is: {len(writer.done)} success, {len(writer.failed)} failed."
+        (self.log.warn if writer.failed else self.log.info)(f"{result} Please check" if writer.failed else result)
+        writer.say_files()
         self.log.info(f"Profiling results saved in {folder.root}")
         return True
-
-    def _write(self, folder: RunFolder, item: Profiled) -> bool:
-        launched = item.launched
-        assert item.profile is not None
-        try:
-            with folder.launch(launched.device, launched.kernel, item.order) as place:
-                warnings = write_launch(place, item.profile, self.wanted)
-        except UserError as error:
-            item.problem = str(error)
-            return False
-        for line in warnings:
-            self.log.warn(line)
-        for loss in item.profile.timeline.losses:
-            (self.log.error if loss.kind == "missing_log" else self.log.warn)(loss.text)
-        return True
-
-    def _finish(self, folder: RunFolder, done: list[Profiled]) -> None:
-        for item in done:
-            self.status.done(item, folder.final(item.launched.device, item.launched.kernel, item.order))
-        warnings = write_report(folder, [item.profile for item in done if item.profile is not None], self.status)
-        for line in warnings:
-            self.log.warn(line)
-        for item in done:
-            assert item.profile is not None
-            for line in tables_of(item.profile, self.wanted.selection):
-                say(line)
-        for top, names in by_folder(folder.files()).items():
-            self.log.info(f"Written in {top}: {', '.join(names)}")
 
     def _say_start(self) -> None:
         options = self.options
@@ -183,15 +149,6 @@ class Task:
                           f"{', '.join(dict.fromkeys(left))} (--kernel-name, --launch-count)")
         for python in got.outside:
             self.log.warn(f"kernels of a Python without npuscope were not seen: {python}")
-
-
-def by_folder(files: Iterable[str]) -> dict[str, list[str]]:
-    """File names by the folder that they are in."""
-    found: dict[str, list[str]] = {}
-    for file in files:
-        top, name = os.path.split(file)
-        found.setdefault(top or ".", []).append(name)
-    return found
 
 
 @contextmanager
