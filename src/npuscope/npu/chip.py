@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar, get_type_hints
@@ -123,7 +123,8 @@ class DataPath:
 @dataclass(frozen=True, slots=True)
 class Chip:
     """One chip. ``arch`` is the NPU architecture ("2002", "2201", "3510"); ``split`` says that cube and vector cores
-    are separate; ``max_blocks`` bounds the blocks of a launch; ``features`` are abilities other than data paths."""
+    are separate; ``max_blocks`` bounds the blocks of a launch; ``features`` are abilities other than data paths;
+    ``peaks`` are rates by case and name, see `peak_rates`."""
 
     name: str
     family: str
@@ -140,6 +141,7 @@ class Chip:
     paths: tuple[DataPath, ...]
     features: tuple[str, ...]
     system_counter_mhz: int | None = None
+    peaks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def memory(self, space: Space) -> Memory:
         """The on-core memory of a space; KeyError for GM, which no core owns."""
@@ -151,6 +153,14 @@ class Chip:
     def path(self, name: str) -> DataPath | None:
         """The data path of that name, such as ``gm_to_ub`` or ``fill_l1``; None where the chip has no such path."""
         return next((path for path in self.paths if path.name == name), None)
+
+    def peak_rates(self, memory: str | None = None) -> dict[str, float]:
+        """Rates in GB/s that usage is measured against: of one core by path, ``mte2_write`` of all that MTE2 writes,
+        ``gm`` and ``l2`` of the whole chip (opprof.md 6.3). `memory` is the vendor of the board's memory where that
+        makes a difference: "CJ". KeyError for another one."""
+        rates = {path.name: path.ceiling for path in self.paths if path.ceiling is not None}
+        rates |= {"gm": self.bandwidth.gm, "l2": self.bandwidth.l2} | dict(self.peaks.get("default", {}))
+        return rates if memory is None else rates | dict(self.peaks[memory])
 
     def has(self, name: str) -> bool:
         """Whether the chip has the data path or feature of that name."""
@@ -233,8 +243,8 @@ def _record(cls: type[Record], table: Table, where: str) -> Record:
     """A dataclass filled from a table; ValueError where a key is missing or unknown, or a value has the wrong type."""
     assert is_dataclass(cls)
     hints = get_type_hints(cls)
-    known = {field.name for field in fields(cls)}
-    needed = {field.name for field in fields(cls) if field.default is MISSING}
+    known = {one.name for one in fields(cls)}
+    needed = {one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING}
     if wrong := (table.keys() - known) | (needed - table.keys()):
         raise ValueError(f"{where}: missing or unknown keys: {', '.join(sorted(wrong))}")
     return cls(**{key: _value(hints[key], value, f"{where}.{key}") for key, value in table.items()})

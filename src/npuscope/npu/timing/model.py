@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.npu.chip import Chip
+from npuscope.npu.timing.units import unit_table
 from npuscope.trace.events import HardEvent
 from npuscope.trace.footprint import FOOTPRINTS
 from npuscope.trace.rows import LaunchRows
@@ -80,7 +81,7 @@ def time_launch(rows: LaunchRows, chip: Chip) -> Timeline:
     return Timeline(
         rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL,
         int(columns["end"].max(initial=0)), OVERHEAD, [item for item in steps if item is not None], table,
-        Operands(rows), transfers=transfers, edges=edges, cores=cores, notes={"model": "first"},
+        Operands(rows), transfers=transfers, edges=edges, cores=cores, units=unit_table(rows), notes={"model": "first"},
         marks=marks_of(rows),
     )
 
