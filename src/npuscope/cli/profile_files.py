@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from npuscope.cli.msopprof.inputs import Labels
-from npuscope.cli.profile_folder import Place, RunFolder
-from npuscope.cli.profile_status import NAME, Status
+from npuscope.cli.profile_folder import STATUS, Place, RunFolder
+from npuscope.cli.profile_status import Status
 from npuscope.profiler.profile import Profile
 from npuscope.profiler.selection import Selection
+from npuscope.profiler.some_cores import some_cores
+from npuscope.trace.timeline import Timeline
 
 FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
 
@@ -38,9 +40,9 @@ class Wanted:
     rules: tuple[Any, ...] = ()
 
 
-def write_launch(place: Place, profile: Profile, wanted: Wanted) -> list[str]:
-    """Write a launch's files; returns what people should be warned of."""
-    return LaunchFiles(place, profile, wanted).write()
+def write_launch(place: Place, profile: Profile, wanted: Wanted, process: int | None = None) -> list[str]:
+    """Write a launch's files; returns what people should be warned of. `process` is the one that launched it."""
+    return LaunchFiles(place, profile, wanted, process).write()
 
 
 @dataclass(slots=True)
@@ -50,11 +52,14 @@ class LaunchFiles:
     place: Place
     profile: Profile
     wanted: Wanted
+    process: int | None = None
     warnings: list[str] = field(default_factory=list)
 
     def write(self) -> list[str]:
         """Write them; returns the warnings."""
         selection = self.wanted.selection
+        self.profile.rules = self.wanted.rules
+        self._count()
         if not selection.simulator:
             self._on_board()
         if selection.simulated_timeline:
@@ -75,6 +80,26 @@ class LaunchFiles:
             if name in self.profile.tables:
                 self.place.write_table(name, table_text(self.profile.tables[name]).encode())
 
+    def _count(self) -> None:
+        """Let the profile's tables be those that the groups ask for: with the columns of MemoryDetail, or of the part
+        that the kernel marks."""
+        from npuscope.profiler.counters import count
+        from npuscope.profiler.metrics import metric_tables
+        from npuscope.profiler.region import marked_part
+
+        profile, selection = self.profile, self.wanted.selection
+        part = marked_part(profile.timeline) if selection.region else None
+        if selection.region and part is None:
+            self.warnings.append(
+                f"{profile.timeline.launch.kernel}: KernelScale needs marks (metrics_prof_start, metrics_prof_stop) in "
+                "the kernel, and there are none; the whole kernel counts"
+            )
+        counters = profile.counters if part is None else count(part, profile.chip)
+        profile.tables = metric_tables(
+            profile.timeline, profile.chip, counters, detail=selection.detail, region=part is not None,
+            process=self.process, device=profile.timeline.launch.device,
+        )
+
     def _simulated(self) -> None:
         """What `msprof op simulator` writes."""
         place = self.place.inside("simulator")
@@ -85,7 +110,7 @@ class LaunchFiles:
         from npuscope.profiler.cores import core_names
         from npuscope.profiler.writers.trace_json import CoreTraces, write_simulator
 
-        timeline, shown = self.profile.timeline, self._shown()
+        timeline, shown = self._drawn_timeline(), self._shown()
         with _opened(place, "trace.json") as file:
             write_simulator(file, timeline, shown)
         traces = CoreTraces(timeline, shown)
@@ -93,9 +118,12 @@ class LaunchFiles:
             with _opened(place.inside(name), "trace.json") as file:
                 traces.write(file, core)
 
-    def _shown(self) -> Any:
-        from dataclasses import replace
+    def _drawn_timeline(self) -> Timeline:
+        """The timeline of the cores that are wanted."""
+        timeline = self.profile.timeline
+        return some_cores(timeline, self.wanted.cores) if self.wanted.cores else timeline
 
+    def _shown(self) -> Any:
         from npuscope.profiler.writers.trace_json import shown_of
 
         selection = self.wanted.selection
@@ -130,7 +158,7 @@ def write_report(folder: RunFolder, profiles: Sequence[Profile], wanted: Wanted,
         status.warned(line)
     folder.add(report, REPORT)
     summary = folder.addition("status")
-    summary.write(NAME, status.text(sorted((*folder.files(), NAME))))
+    summary.write(STATUS, status.text(sorted((*folder.files(), STATUS))))
     folder.add(summary, ".")
     return warnings
 

@@ -7,6 +7,7 @@ that tell nothing go away at the end (opprof.md 1.10).
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import secrets
@@ -16,10 +17,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import IO
+
+import orjson
 
 from npuscope.errors import UserError
 
-STAGE = "tmp_dump"
+STAGE, STATUS = "tmp_dump", "status.json"
 FOLDER_MODE, FILE_MODE = 0o750, 0o640
 
 
@@ -33,13 +37,11 @@ def words_for(path: Path) -> Iterator[None]:
 
 
 class Place:
-    """A folder in the making: one launch's, or a part of it."""
+    """A folder in the making: one launch's, or a part of it. It is made with its first file."""
 
     def __init__(self, path: Path, suffix: str = "") -> None:
         self.path = path
         self.suffix = suffix
-        with words_for(path):
-            make_folder(path)
 
     def write(self, name: str, data: bytes | Iterable[bytes]) -> None:
         """Write a file, in pieces where it comes so."""
@@ -54,6 +56,8 @@ class Place:
 
     def file(self, name: str) -> Path:
         """Where a file of this folder is to be; for writers that open it themselves."""
+        with words_for(self.path):
+            make_folder(self.path)
         return self.path / name
 
     def inside(self, name: str) -> Place:
@@ -71,6 +75,19 @@ class RunFolder:
         self._launches: list[tuple[int, str, int]] = []
         with words_for(root):
             self._made = make_folder(self.stage)
+            self._lock = self._alone()
+
+    def _alone(self) -> IO[bytes]:
+        """Make sure that no other run is writing here; what one left that was killed goes away."""
+        lock = open(self.stage / "lock", "wb")  # noqa: SIM115 - held as long as the run
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"another run is writing to {self.root}") from None
+        for item in self.stage.iterdir():
+            if item.is_dir():
+                shutil.rmtree(item)
+        return lock
 
     @contextmanager
     def launch(self, device: int, kernel: str, order: int) -> Iterator[Place]:
@@ -97,10 +114,26 @@ class RunFolder:
     def finish(self) -> None:
         """Give everything its final name and modes, and remove what was for the time of the run."""
         with words_for(self.root):
+            self._clear()
             for launch in self._launches:
                 self._settle(self._staged(*launch), self.root / self.final(*launch))
 
+    def _clear(self) -> None:
+        """Remove what an earlier run wrote here, by its own list, and nothing else."""
+        folders = set()
+        for name in files_of(self.root / STATUS):
+            path = self.root / name
+            if self.root.resolve() in path.resolve().parents and path.is_file():
+                path.unlink()
+                folders |= set(path.relative_to(self.root).parents)
+        for folder in sorted(folders, key=lambda path: -len(path.parts)):
+            with contextlib.suppress(OSError):  # something else is in it
+                if folder != Path("."):
+                    (self.root / folder).rmdir()
+
     def _settle(self, staged: Path, final: Path) -> None:
+        if not staged.exists():
+            return  # nothing was asked for that it has
         restrict(staged)
         if final.absolute() != self.root.absolute():
             make_folder(final.parent)
@@ -123,6 +156,8 @@ class RunFolder:
 
     def add(self, place: Place, name: str) -> None:
         """Put the files of an addition into the folder `name` below the root."""
+        if not place.path.exists():
+            return
         with words_for(self.root):
             restrict(place.path)
             make_folder(self.root / name)
@@ -143,6 +178,15 @@ class RunFolder:
             for folder in reversed(self._made):
                 if folder.exists():
                     folder.rmdir()
+
+
+def files_of(status: Path) -> list[str]:
+    """The files that a ``status.json`` lists; none where it is not there or not ours."""
+    try:
+        names = orjson.loads(status.read_bytes())["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def opprof_folder(output: Path) -> Path:

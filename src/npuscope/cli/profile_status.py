@@ -15,7 +15,6 @@ from npuscope.cli.profile_run import Gathered
 from npuscope.profiler.profile import Profile
 from npuscope.trace.timeline import Loss
 
-NAME = "status.json"
 SCHEMA = 1
 """Grows when a key changes its meaning or goes away."""
 

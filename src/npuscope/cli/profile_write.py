@@ -82,7 +82,7 @@ class Writer:
         if self.folder is not None:
             try:
                 with self.folder.launch(launched.device, launched.kernel, item.order) as place:
-                    warnings = write_launch(place, profile, self.wanted)
+                    warnings = write_launch(place, profile, self.wanted, launched.process or None)
             except UserError as error:
                 item.problem = str(error)
                 return False
