@@ -175,16 +175,17 @@ def _union(timeline: Timeline, sums: Sums, lines: list[list[int]]) -> np.ndarray
     groups = np.array([group for owned in owners for group in owned], np.int64)
     order = np.flatnonzero(sums.real)
     order = order[np.argsort(timeline.slice("start")[order])]
-    columns = (timeline.slice(name) for name in ("start", "end", "step", "core"))
+    start, end, step, core = (timeline.slice(name) for name in ("start", "end", "step", "core"))
     shape = (count + len(lines), sums.shape[1])
-    return np.asarray(covered(order, *columns, first, groups, shape))
+    return np.asarray(covered(order, start, end, step, core, first, groups, shape))
 
 
 def _spots(spots: HotSpots, lines: dict[tuple[str, int], list[int]], union: np.ndarray) -> list[LineSpot]:
     found = [
         LineSpot(
-            SourceFrame(*key), tuple(steps), spots.executed[steps].sum(0), spots.cycles[steps].clip(0).sum(0), union[row],
-            known_sum(spots.bytes[steps]), known_sum(spots.hits[steps]), known_sum(spots.misses[steps]),
+            SourceFrame(*key), tuple(steps), spots.executed[steps].sum(0), spots.cycles[steps].clip(0).sum(0),
+            union[row], known_sum(spots.bytes[steps]), known_sum(spots.hits[steps]),
+            known_sum(spots.misses[steps]),
         )
         for row, (key, steps) in enumerate(lines.items())
     ]

@@ -10,8 +10,8 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.profiler.charts.blocks import core_kinds
-from npuscope.profiler.charts.pipes import pipes_of
-from npuscope.profiler.charts.traffic import event, ways
+from npuscope.profiler.charts.pipes import PipeFigures, pipe_figures
+from npuscope.profiler.charts.traffic import ways
 from npuscope.profiler.counters import Counters
 from npuscope.profiler.element_types import operand_name
 from npuscope.trace.timeline import Lane, Timeline
@@ -52,18 +52,6 @@ class ComputeLoad:
     table: tuple[Load, ...]
 
 
-CUBE_INSTRUCTIONS = {
-    "A2": {"Cube": 3, "MTE1": 4, "MTE2": 5, "MTE3": 6, "FixPipe": 526},
-    "A5": {"Cube": 768, "Scalar": 0, "MTE1": 1792, "MTE2": 512, "MTE3": 513, "FixPipe": 1813},
-    "310P": {"Cube": 3, "Vector": 1, "MTE1": 4, "MTE2": 5, "MTE3": 6},
-}
-VECTOR_INSTRUCTIONS = {
-    "A2": {"Vector": 1, "MTE2": 5, "MTE3": 6},
-    "A5": {"Scalar": 0, "MTE2": 512, "MTE3": 513},
-}
-"""The counter of each pipe's instructions (opprof.md 5)."""
-
-
 def compute_load(timeline: Timeline, chip: Chip, counters: Counters) -> ComputeLoad:
     """The load of each core of a launch, blocks ascending."""
     cycles = ways(timeline, chip, counters).cycles
@@ -72,39 +60,27 @@ def compute_load(timeline: Timeline, chip: Chip, counters: Counters) -> ComputeL
     table: list[Load] = []
     kinds = sorted((kind, index) for index, kind in enumerate(core_kinds(timeline.launch, chip)))
     for (block, name), index in kinds:
-        busy = {
-            pipe: float(event(counters, number)[index]) for pipe, number in pipes_of(name, counters.columns).items()
-        }
-        bars.extend(_share(block, name, pipe, value, float(cycles[index])) for pipe, value in busy.items())
+        pipes = pipe_figures(counters, name, index, float(cycles[index]))
+        bars.extend(_share(block, name, pipe) for pipe in pipes)
         table.append(_time(block, name, "Core", float(counters.total_cycles[index]), chip))
-        table.extend(_time(block, name, pipe, value, chip) for pipe, value in busy.items())
-        table.extend(_instructions(block, name, counters, index))
+        table.extend(_time(block, name, pipe.name, pipe.busy, chip) for pipe in pipes)
+        table.extend(
+            Load(block, name, f"{pipe.name} Instructions", Unit.INSTRUCTIONS, pipe.instructions, pipe.instructions)
+            for pipe in pipes
+            if pipe.instructions is not None
+        )
         table.append(_bytes(block, name, timeline, index))
         table.extend(Load(block, name, text, Unit.INSTRUCTIONS, value, value) for text, value in operands[index])
     return ComputeLoad(tuple(bars), tuple(table))
 
 
-def _share(block: int, name: str, pipe: str, busy: float, cycles: float) -> Load:
-    known = not np.isnan(busy) and cycles > 0
-    return Load(block, name, pipe, Unit.PERCENT, 100 * busy / cycles if known else None, busy if known else None)
+def _share(block: int, name: str, pipe: PipeFigures) -> Load:
+    return Load(block, name, pipe.name, Unit.PERCENT, None if pipe.share is None else 100 * pipe.share, pipe.busy)
 
 
-def _time(block: int, name: str, pipe: str, cycles: float, chip: Chip) -> Load:
-    known = not np.isnan(cycles)
-    return Load(
-        block, name, f"{pipe} Duration", Unit.MICROSECONDS, cycles / chip.frequency_mhz if known else None,
-        cycles if known else None,
-    )
-
-
-def _instructions(block: int, name: str, counters: Counters, core: int) -> list[Load]:
-    table = VECTOR_INSTRUCTIONS if name.startswith("vector") else CUBE_INSTRUCTIONS
-    counts = {pipe: float(event(counters, number)[core]) for pipe, number in table[counters.columns].items()}
-    return [
-        Load(block, name, f"{pipe} Instructions", Unit.INSTRUCTIONS, count, count)
-        for pipe, count in counts.items()
-        if not np.isnan(count)
-    ]
+def _time(block: int, name: str, pipe: str, cycles: float | None, chip: Chip) -> Load:
+    microseconds = None if cycles is None else cycles / chip.frequency_mhz
+    return Load(block, name, f"{pipe} Duration", Unit.MICROSECONDS, microseconds, cycles)
 
 
 def _bytes(block: int, name: str, timeline: Timeline, core: int) -> Load:

@@ -110,8 +110,8 @@ def simt_operations(timeline: Timeline, chip: Chip, counters: Counters) -> list[
     """What the threads of SIMT functions computed, floats and integers apart; chips without SIMT have none."""
     if counters.columns != "A5":
         return []
-    work = np.where((timeline.slice("threads") > 0) & (timeline.slice("lane") == Lane.VECTOR), timeline.slice("threads"), 0)
-    by_step = np.bincount(timeline.slice("step"), work, minlength=len(timeline.steps))
+    threads = np.where(timeline.slice("lane") == Lane.VECTOR, timeline.slice("threads"), 0).clip(0)
+    by_step = np.bincount(timeline.slice("step"), threads, minlength=len(timeline.steps))
     counts = {"Float": 0.0, "Integer": 0.0}
     for number in np.flatnonzero(by_step).tolist():
         dtype = timeline.steps[number].dtype

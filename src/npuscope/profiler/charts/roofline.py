@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from npuscope.npu.chip import Chip
+from npuscope.profiler.charts.heat_map import EVICTED, evicted
 from npuscope.profiler.charts.operations import Operations, cube_operations, simt_operations, vector_operations
 from npuscope.profiler.charts.pipes import busiest
 from npuscope.profiler.charts.traffic import L2_EVENTS, Ways, event, ways
-from npuscope.profiler.charts.heat_map import EVICTED, evicted
 from npuscope.profiler.counters import Counters
 from npuscope.trace.timeline import Timeline
 
@@ -96,8 +96,8 @@ VECTOR_UNIT = {
 UNITS_310P = (
     Line("L1 Read + Write", ("l1_read", "l1_write"), 768), Line("Write to L1", ("l1_write",), 256),
     Line("Read from L1", ("l1_read",), 128), Line("Write to L0A", ("to_l0a",), 256),
-    Line("Write to L0B", ("to_l0b",), 128), Line("UB Read + Write", ("ub_to_gm", "to_ub", "ub_to_vec", "vec_to_ub"), 256),
-    Line("Read from UB", ("ub_to_gm",), 128), Line("Write to UB", ("to_ub",), 128),
+    Line("Write to L0B", ("to_l0b",), 128),
+    Line("UB Read + Write", ("ub_to_gm", "to_ub", "ub_to_vec", "vec_to_ub"), 256), Line("Read from UB", ("ub_to_gm",), 128), Line("Write to UB", ("to_ub",), 128),
     Line("Vector Read UB", ("ub_to_vec",), 256), Line("Vector Write UB", ("vec_to_ub",), 256),
 )  # fmt: skip
 PIPES = {
@@ -183,10 +183,11 @@ class _Drawing:
 
     def chart(self, title: str, lines: tuple[Line, ...], operations: list[Operations], cores: int) -> RooflineChart:
         """One picture: every line for every unit that computes."""
-        found = []
+        found: list[Roof | None] = []
         for line in lines:
             amounts = [float(np.nansum(self.known.bytes(name))) for name in line.ways]
-            found.extend(self.roof(unit, line.name, sum(amounts), self.bandwidth(line, amounts, cores)) for unit in operations)
+            rate = self.bandwidth(line, amounts, cores)
+            found.extend(self.roof(unit, line.name, sum(amounts), rate) for unit in operations)
         return RooflineChart(title, tuple(roof for roof in found if roof is not None))
 
     def main_memory(self, cube: list[Operations], vector: list[Operations]) -> RooflineChart:
