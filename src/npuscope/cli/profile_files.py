@@ -10,13 +10,27 @@ from typing import IO, Any
 from npuscope.cli.msopprof.inputs import Labels
 from npuscope.cli.profile_folder import STATUS, Place, RunFolder
 from npuscope.cli.profile_status import Status
+from npuscope.errors import UserError
+from npuscope.profiler.cores import core_names
+from npuscope.profiler.counters import count
+from npuscope.profiler.insight import Blocks, Mode, wanted_types
+from npuscope.profiler.metrics import metric_tables
 from npuscope.profiler.profile import Profile
+from npuscope.profiler.region import marked_part
 from npuscope.profiler.selection import Selection
 from npuscope.profiler.some_cores import some_cores
+from npuscope.profiler.writers.bin import BlockType, pieces_of, write_bin
+from npuscope.profiler.writers.csv import table_text
+from npuscope.profiler.writers.perfetto import write_perfetto
+from npuscope.profiler.writers.simulator_csv import simulator_tables
+from npuscope.profiler.writers.trace_json import CoreTraces, Shown, shown_of, write_simulator
+from npuscope.report.profile.document import profile_json
+from npuscope.report.profile.page import page
 from npuscope.trace.timeline import Timeline
 
 FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
 
+TRACE = "trace.json"
 REPORT = "report"
 """The folder of what the vendor's tool does not write."""
 
@@ -72,10 +86,21 @@ class LaunchFiles:
         """What `msprof op` writes."""
         if "csv" in self.wanted.formats:
             self._tables()
+        if "bin" in self.wanted.formats:
+            self._blocks(self.place, self.profile, Mode.OP, wanted_types(self.wanted.selection))
+
+    def _blocks(self, place: Place, profile: Profile, mode: Mode, types: frozenset[BlockType]) -> None:
+        """The file that MindStudio Insight loads, with the timeline of the same folder."""
+        selection, trace = self.wanted.selection, place.file(TRACE)
+        blocks = Blocks(
+            profile, types, mode, selection.tables, selection.detail,
+            trace=pieces_of(trace) if trace.exists() else None, advice=[advice.text for advice in self.profile.advice],
+            device=profile.timeline.launch.device, pid=self.process or 0,
+        )  # fmt: skip
+        losses = write_bin(place.file("visualize_data.bin"), blocks)
+        self.warnings += [loss.text for loss in (*blocks.losses, *losses)]
 
     def _tables(self) -> None:
-        from npuscope.profiler.writers.csv import table_text
-
         for name in self.wanted.selection.tables:
             if name in self.profile.tables:
                 self.place.write_table(name, table_text(self.profile.tables[name]).encode())
@@ -83,10 +108,6 @@ class LaunchFiles:
     def _count(self) -> None:
         """Let the profile's tables be those that the groups ask for: with the columns of MemoryDetail, or of the part
         that the kernel marks."""
-        from npuscope.profiler.counters import count
-        from npuscope.profiler.metrics import metric_tables
-        from npuscope.profiler.region import marked_part
-
         profile, selection = self.profile, self.wanted.selection
         part = marked_part(profile.timeline) if selection.region else None
         if selection.region and part is None:
@@ -102,37 +123,36 @@ class LaunchFiles:
 
     def _simulated(self) -> None:
         """What `msprof op simulator` writes."""
-        place = self.place.inside("simulator")
+        place, profile = self.place.inside("simulator"), self._of_cores()
         if "trace" in self.wanted.formats:
-            self._simulator_traces(place)
+            self._simulator_traces(place, profile.timeline)
+        if "csv" in self.wanted.formats:
+            for name, by_line, by_instruction in simulator_tables(profile):
+                place.inside(name).write_table(by_line.name, table_text(by_line).encode())
+                place.inside(name).write_table(by_instruction.name, table_text(by_instruction, ("detail",)).encode())
+        if "bin" in self.wanted.formats:
+            self._blocks(place, profile, Mode.SIMULATOR, wanted_types(Selection(frozenset(), simulator=True)))
 
-    def _simulator_traces(self, place: Place) -> None:
-        from npuscope.profiler.cores import core_names
-        from npuscope.profiler.writers.trace_json import CoreTraces, write_simulator
-
-        timeline, shown = self._drawn_timeline(), self._shown()
-        with _opened(place, "trace.json") as file:
+    def _simulator_traces(self, place: Place, timeline: Timeline) -> None:
+        shown = self._shown()
+        with _opened(place, TRACE) as file:
             write_simulator(file, timeline, shown)
         traces = CoreTraces(timeline, shown)
         for core, name in enumerate(core_names(timeline.launch)):
-            with _opened(place.inside(name), "trace.json") as file:
+            with _opened(place.inside(name), TRACE) as file:
                 traces.write(file, core)
 
-    def _drawn_timeline(self) -> Timeline:
-        """The timeline of the cores that are wanted."""
-        timeline = self.profile.timeline
-        return some_cores(timeline, self.wanted.cores) if self.wanted.cores else timeline
+    def _of_cores(self) -> Profile:
+        """The profile of the cores that are wanted."""
+        cores, profile = self.wanted.cores, self.profile
+        return Profile(some_cores(profile.timeline, cores), profile.chip, profile.rules) if cores else profile
 
-    def _shown(self) -> Any:
-        from npuscope.profiler.writers.trace_json import shown_of
-
+    def _shown(self) -> Shown:
         selection = self.wanted.selection
         shown = shown_of(self.profile.chip)
         return replace(shown, flags=selection.waits, throughput=selection.throughput)
 
     def _perfetto(self) -> None:
-        from npuscope.profiler.writers.perfetto import write_perfetto
-
         with _opened(self.place.inside(REPORT), "perfetto_trace.json") as file:
             write_perfetto(file, self.profile.timeline)
 
@@ -145,18 +165,21 @@ def _opened(place: Place, name: str) -> Iterator[IO[bytes]]:
 
 
 def write_report(folder: RunFolder, profiles: Sequence[Profile], wanted: Wanted, status: Status) -> list[str]:
-    """Write the files of a whole run; returns what people should be warned of."""
-    from npuscope.report.profile.document import profile_json
-
+    """Write the files of a whole run; returns what people should be warned of. Raises UserError where not even
+    ``status.json`` can be written."""
     shown, warnings = _bounded(profiles)
     report = folder.addition(REPORT)
-    if "json" in wanted.formats:
-        report.write("profile.json", profile_json(shown))
-    if "html" in wanted.formats:
-        report.write("index.html", page_of(shown))
+    try:
+        if "json" in wanted.formats:
+            report.write("profile.json", profile_json(shown))
+        if "html" in wanted.formats:
+            report.write("index.html", page(shown))
+        folder.add(report, REPORT)
+    except UserError as error:
+        warnings.append(f"{REPORT}/ is not complete: {error}")
+        status.incomplete()
     for line in warnings:
         status.warned(line)
-    folder.add(report, REPORT)
     summary = folder.addition("status")
     summary.write(STATUS, status.text(sorted((*folder.files(), STATUS))))
     folder.add(summary, ".")
@@ -173,10 +196,3 @@ def _bounded(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
             return shown, [f"report/ has the first {len(shown)} of {len(profiles)} launches; the folders have all"]
         shown.append(profile)
     return shown, []
-
-
-def page_of(profiles: Sequence[Profile]) -> bytes:
-    """The HTML page."""
-    from npuscope.report.profile.page import page
-
-    return page(profiles)

@@ -66,6 +66,10 @@ class Status:
         )
         self._document["partial"] = True
 
+    def incomplete(self) -> None:
+        """Something of the run could not be written."""
+        self._document["partial"] = True
+
     def warned(self, text: str) -> None:
         """People were told of something."""
         self._document["warnings"].append(text)

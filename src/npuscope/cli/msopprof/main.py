@@ -11,7 +11,6 @@ from npuscope.cli.msopprof.grammar import Refused, Words, take_apart
 from npuscope.cli.msopprof.help import HELP
 from npuscope.cli.msopprof.log import Log, say
 from npuscope.cli.msopprof.options import read_options
-from npuscope.cli.msopprof.task import Task
 from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_USAGE, UserError
 
 INTERRUPTED = 130
@@ -54,6 +53,8 @@ def _profile(found: Words, log: Log) -> int:
     options = read_options(found)
     for line in options.warnings:
         log.warn(line)
+    from npuscope.cli.msopprof.task import Task  # all that profiles, which help and refusals need not wait for
+
     return EXIT_CLEAN if Task(options, log).run() else EXIT_FINDINGS
 
 
