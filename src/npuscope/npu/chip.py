@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar, get_type_hints
 
 from npuscope.errors import UserError
+from npuscope.npu.overrides import numbers_of, overridden
+from npuscope.npu.timing_facts import Timing
 from npuscope.trace.schema import Pipe, Space
 
 Table = dict[str, Any]
@@ -121,10 +123,19 @@ class DataPath:
 
 
 @dataclass(frozen=True, slots=True)
+class PeakRates:
+    """Rates in GB/s by name that usage is measured against (opprof.md 6.3): of boards with `memory` of that vendor,
+    ``default`` for what holds for all boards."""
+
+    memory: str
+    rates: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chip:
     """One chip. ``arch`` is the NPU architecture ("2002", "2201", "3510"); ``split`` says that cube and vector cores
     are separate; ``max_blocks`` bounds the blocks of a launch; ``features`` are abilities other than data paths;
-    ``peaks`` are rates by case and name, see `peak_rates`."""
+    ``peaks`` are read through `peak_rates`."""
 
     name: str
     family: str
@@ -140,8 +151,9 @@ class Chip:
     bandwidth: Bandwidth
     paths: tuple[DataPath, ...]
     features: tuple[str, ...]
+    timing: Timing
     system_counter_mhz: int | None = None
-    peaks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    peaks: tuple[PeakRates, ...] = ()
 
     def memory(self, space: Space) -> Memory:
         """The on-core memory of a space; KeyError for GM, which no core owns."""
@@ -159,8 +171,10 @@ class Chip:
         ``gm`` and ``l2`` of the whole chip (opprof.md 6.3). `memory` is the vendor of the board's memory where that
         makes a difference: "CJ". KeyError for another one."""
         rates = {path.name: path.ceiling for path in self.paths if path.ceiling is not None}
-        rates |= {"gm": self.bandwidth.gm, "l2": self.bandwidth.l2} | dict(self.peaks.get("default", {}))
-        return rates if memory is None else rates | dict(self.peaks[memory])
+        rates |= {"gm": self.bandwidth.gm, "l2": self.bandwidth.l2}
+        cases = {peaks.memory: dict(peaks.rates) for peaks in self.peaks}
+        rates |= cases.get("default", {})
+        return rates if memory is None else rates | cases[memory]
 
     def has(self, name: str) -> bool:
         """Whether the chip has the data path or feature of that name."""
@@ -172,21 +186,38 @@ def chip_names() -> list[str]:
     return sorted(table["name"] for table in _tables().values())
 
 
-def load_chip(name: str) -> Chip:
+Overrides = Mapping[str, float]
+"""Values of one run in place of the file's, by dotted name: ``{"timing.mte2.setup": 30, "frequency_mhz": 1500}``."""
+
+
+def load_chip(name: str, overrides: Overrides | None = None) -> Chip:
     """The chip of that name: ``Ascend910B1``, ``ascend910b1`` and ``910B1`` are the same, in any case.
 
-    Raises UserError, listing the known chips, for any other name.
+    Raises UserError for any other name, listing the known chips, and for an override that names no number of the
+    chip's file or does not fit it, listing near ones.
     """
     key = name.strip().lower()
     stem = _stems().get(key) or _stems().get(f"ascend{key}")
     if stem is None:
         raise UserError(f"unknown chip {name!r}; known chips: {', '.join(chip_names())}")
-    return _chip(stem)
+    if not overrides:
+        return _chip(stem)
+    return _made(stem, overridden(_resolve(stem, _tables()), overrides))
+
+
+def fact_names(name: str) -> list[str]:
+    """Every number of a chip that `load_chip` can override, by dotted name, sorted."""
+    load_chip(name)  # for its error
+    key = name.strip().lower()
+    return numbers_of(_resolve(_stems().get(key) or _stems()[f"ascend{key}"], _tables()))
 
 
 @cache
 def _chip(stem: str) -> Chip:
-    table = _resolve(stem, _tables())
+    return _made(stem, _resolve(stem, _tables()))
+
+
+def _made(stem: str, table: Table) -> Chip:
     ceilings: dict[str, float] = table.pop("ceilings", {})
     table["paths"] = tuple(
         DataPath(name, Pipe[path["pipe"]], path.get("port"), ceilings.pop(name, None))
@@ -194,6 +225,7 @@ def _chip(stem: str) -> Chip:
     )
     if ceilings:
         raise ValueError(f"{stem}: ceilings for paths that the chip lacks: {', '.join(sorted(ceilings))}")
+    table["peaks"] = tuple(PeakRates(memory, tuple(rates.items())) for memory, rates in table.get("peaks", {}).items())
     table["features"] = tuple(table["features"])
     return _record(Chip, table, stem)
 
@@ -243,8 +275,8 @@ def _record(cls: type[Record], table: Table, where: str) -> Record:
     """A dataclass filled from a table; ValueError where a key is missing or unknown, or a value has the wrong type."""
     assert is_dataclass(cls)
     hints = get_type_hints(cls)
-    known = {one.name for one in fields(cls)}
-    needed = {one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING}
+    known = {field.name for field in fields(cls)}
+    needed = {field.name for field in fields(cls) if field.default is MISSING}
     if wrong := (table.keys() - known) | (needed - table.keys()):
         raise ValueError(f"{where}: missing or unknown keys: {', '.join(sorted(wrong))}")
     return cls(**{key: _value(hints[key], value, f"{where}.{key}") for key, value in table.items()})
@@ -256,6 +288,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where}: a table is expected, found {value!r}")
         return _record(hint, value, where)
     expected = int if hint == int | None else hint
+    if hint is float and type(value) is int:
+        return float(value)
     if isinstance(expected, type) and type(value) is not expected:
         raise ValueError(f"{where}: {expected.__name__} is expected, found {value!r}")
     return value

@@ -23,12 +23,12 @@ def metric_tables(
     timeline: Timeline, chip: Chip, counters: Counters, *, detail: bool = False, region: bool = False,
     memory: str | None = None, process: int | None = None, device: int = 0,
 ) -> dict[str, Table]:  # fmt: skip
-    """Every table that the chip has, by name: ``OpBasicInfo``, ``PipeUtilization`` and so on, one row for each core (one
-    in all on 310P).
+    """Every table that the chip has, by name: ``OpBasicInfo``, ``PipeUtilization`` and so on, one row for each core
+    (one in all on 310P).
 
     `detail` adds the columns of MemoryDetail. `region` says that `counters` are those of a marked region
-    (`npuscope.profiler.region`), so that ratios are against its cycles even in a mixed kernel. `memory` is the vendor of
-    the board's memory where peaks depend on it. `process` and `device` are the numbers that OpBasicInfo shows.
+    (`npuscope.profiler.region`), so that ratios are against its cycles even in a mixed kernel. `memory` is the vendor
+    of the board's memory where peaks depend on it. `process` and `device` are the numbers that OpBasicInfo shows.
     """
     tables = {"OpBasicInfo": basic_info(timeline, chip, process, device)}
     order, rows = _rows(timeline, chip, counters, region, memory)

@@ -17,6 +17,8 @@ from npuscope.trace.timeline import CORE_COLUMNS, SLICE_COLUMNS, TRANSFER_COLUMN
 
 START, STOP = re.compile(r"PROF\w*_?START"), re.compile(r"PROF\w*_?STOP")
 """In the text of a step."""
+BEGINS, ENDS = 1, 2
+"""What a mark does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Chosen(Sequence[str]):
 def marked_part(timeline: Timeline) -> Timeline | None:
     """What ran between the marks of each core; None where no core has any.
 
-    Times count marked cycles only. An instruction belongs to the part where it starts in marked time; its length is what
-    of it is marked. Figures of the cores' table that cannot be cut are UNKNOWN. A core without marks has nothing.
+    Times count marked cycles only. An instruction belongs to the part where it starts in marked time; its length is
+    what of it is marked. Figures of the cores' table that cannot be cut are UNKNOWN. A core without marks has nothing.
     """
     windows = _windows(timeline)
     if windows is None:
@@ -97,12 +99,8 @@ def marked_part(timeline: Timeline) -> Timeline | None:
 
 
 def _windows(timeline: Timeline) -> list[Windows] | None:
-    """The marked time of each core. A start inside a window and a stop outside one are passed over; a window that is
-    not stopped ends with its core."""
-    kinds = np.array(
-        [1 if START.search(step.text.upper()) else 2 if STOP.search(step.text.upper()) else 0 for step in timeline.steps],
-        np.int64,
-    )
+    """The marked time of each core; None where there are no marks."""
+    kinds = np.array([_mark(step.text) for step in timeline.steps], np.int64)
     kind = kinds[timeline.slice("step")] if kinds.size else np.zeros(0, np.int64)
     marks = np.flatnonzero(kind)
     if not marks.size:
@@ -110,22 +108,34 @@ def _windows(timeline: Timeline) -> list[Windows] | None:
     core, start, end = timeline.slice("core"), timeline.slice("start"), timeline.slice("end")
     found = []
     for number in range(len(timeline.launch.cores)):
-        ends: list[int] = []
         mine = marks[core[marks] == number]
-        for mark in mine[np.argsort(start[mine], kind="stable")].tolist():
-            if kind[mark] == 1 and len(ends) % 2 == 0:
-                ends.append(int(end[mark]))
-            elif kind[mark] == 2 and len(ends) % 2 == 1:
-                ends.append(int(start[mark]))
-        if len(ends) % 2:
-            ends.append(int(end[core == number].max()))
-        at = np.array(ends, np.int64)
-        spans = at[1::2] - at[::2]
-        passed = np.zeros(at.size, np.int64)
-        passed[1::2] = spans.cumsum()
-        passed[2::2] = passed[1:-1:2]
-        found.append(Windows(at, passed))
+        mine = mine[np.argsort(start[mine], kind="stable")]
+        last = int(end[core == number].max(initial=0))
+        found.append(_window(kind[mine].tolist(), start[mine].tolist(), end[mine].tolist(), last))
     return found
+
+
+def _window(kinds: list[int], starts: list[int], ends: list[int], last: int) -> Windows:
+    """Windows from the marks of a core in time order. A start inside a window and a stop outside one are passed over; a
+    window that is not stopped ends at `last`."""
+    at: list[int] = []
+    for kind, start, end in zip(kinds, starts, ends, strict=True):
+        if kind == BEGINS and len(at) % 2 == 0:
+            at.append(end)
+        elif kind == ENDS and len(at) % 2 == 1:
+            at.append(start)
+    if len(at) % 2:
+        at.append(last)
+    edges = np.array(at, np.int64)
+    passed = np.zeros(edges.size, np.int64)
+    passed[1::2] = (edges[1::2] - edges[::2]).cumsum()
+    passed[2::2] = passed[1:-1:2]
+    return Windows(edges, passed)
+
+
+def _mark(text: str) -> int:
+    text = text.upper()
+    return BEGINS if START.search(text) else ENDS if STOP.search(text) else 0
 
 
 def _warp(table: np.ndarray, row: int, columns: np.ndarray, window: Windows) -> None:

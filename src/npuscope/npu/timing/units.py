@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npuscope.trace.footprint import FOOTPRINTS, Footprint
+from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Pipe, Role, Space
 from npuscope.trace.timeline import UNIT_COLUMNS, UNKNOWN
@@ -26,9 +26,7 @@ def unit_table(rows: LaunchRows) -> np.ndarray:
     instruction, role = rows.access_column("instruction"), rows.access_column("role")
     where = space[rows.access_column("buffer")]
     cube = pipe[instruction] == Pipe.M
-    mine = np.where(cube, where == Space.L0C, where == Space.UB) & np.isin(
-        pipe[instruction], (Pipe.V, Pipe.M, Pipe.S)
-    )
+    mine = np.where(cube, where == Space.L0C, where == Space.UB) & np.isin(pipe[instruction], (Pipe.V, Pipe.M, Pipe.S))
     size = access_bytes(rows)
     reads = mine & (role == Role.READ)
     touched = np.zeros(pipe.size, bool)
@@ -49,10 +47,8 @@ def access_bytes(rows: LaunchRows) -> np.ndarray:
     """Bytes of each access, (accesses,) int64; bytes that lie in several runs count once for each."""
     footprint = rows.access_column("footprint")
     kinds, place = np.unique(footprint, return_inverse=True)
-    sizes = [
-        _bytes(FOOTPRINTS[kind]) if kind >= 0 else rows.explicit[-1 - kind].starts.size * rows.explicit[-1 - kind].nbytes
-        for kind in kinds.tolist()
-    ]
+    shapes = [FOOTPRINTS[kind] if kind >= 0 else rows.explicit[-1 - kind] for kind in kinds.tolist()]
+    sizes = [_bytes(shape) for shape in shapes]
     return np.array(sizes, np.int64)[place]
 
 
@@ -91,7 +87,9 @@ def _k(dtype: str) -> int:
         return 16 if dtype == "bfloat16" else 32 if "8" in dtype else 0
 
 
-def _bytes(footprint: Footprint) -> int:
+def _bytes(footprint: Footprint | Explicit) -> int:
+    if isinstance(footprint, Explicit):
+        return footprint.nbytes * int(footprint.starts.size)
     if footprint.mask is not None:
         return footprint.nbytes * int(footprint.starts().size)
     total = footprint.nbytes

@@ -50,7 +50,7 @@ def columns_of(chip: Chip) -> str:
 def count(timeline: Timeline, chip: Chip) -> Counters:
     """Read the counters off a timeline."""
     columns = columns_of(chip)
-    reader = Reader(timeline, chip, columns)
+    reader = Reader(timeline, columns)
     aic = np.array([core.type is CoreType.AIC for core in timeline.launch.cores], bool)
     values = {}
     for event in EVENTS[columns]:
@@ -58,4 +58,4 @@ def count(timeline: Timeline, chip: Chip) -> Counters:
         if chip.split and event.core is not None:
             counts = np.where(aic == (event.core is CoreType.AIC), counts, np.nan)
         values[event.number] = counts
-    return Counters(columns, reader.total_cycles, values, reader.path_bytes())
+    return Counters(columns, reader.total_cycles, values, reader.flows.path_bytes())

@@ -38,15 +38,15 @@ EVENTS_310P: tuple[Event, ...] = tuple(
         vector_work(79, "passes of 16 over other types, and moves", 16, VectorKind.MISC),
         vector_work(186, "int16 passes of 32", 32, VectorKind.INT16),
         Event(
-            106, "L2 hits", "sum of transfer column `hits`", lambda reader: reader.lines("hits", None, None),
+            106, "L2 hits", "sum of transfer column `hits`", lambda reader: reader.flows.lines("hits", None, None),
         ),
         Event(
             120, "L2 read requests", "hits and misses of data read from GM",
-            lambda reader: reader.lines("hits", Space.GM, None) + reader.lines("misses", Space.GM, None),
+            lambda reader: reader.flows.lines("hits", Space.GM, None) + reader.flows.lines("misses", Space.GM, None),
         ),
         Event(
             121, "L2 write requests", "hits and misses of data written to GM",
-            lambda reader: reader.lines("hits", None, Space.GM) + reader.lines("misses", None, Space.GM),
+            lambda reader: reader.flows.lines("hits", None, Space.GM) + reader.flows.lines("misses", None, Space.GM),
         ),
     )
 )  # fmt: skip

@@ -27,7 +27,7 @@ GM_LINE = 512 // 128
 
 def vector_work(number: int, meaning: str, lanes: int, *kinds: VectorKind) -> Event:
     """Passes of the vector unit over elements of some types."""
-    return Event(number, meaning, PASSES.format(lanes), lambda reader: reader.vector_work(*kinds), AIV)
+    return Event(number, meaning, PASSES.format(lanes), lambda reader: reader.units.vector_passes(*kinds), AIV)
 
 
 def lost(number: int, meaning: str, column: str) -> Event:
@@ -53,7 +53,7 @@ def lines(number: int, meaning: str, column: str, source: Space | None, target: 
     way = "read from" if source is Space.GM else "written to" if target is Space.GM else "moved from or to"
     return Event(
         number, meaning, f"sum of transfer column `{column}` over data {way} GM",
-        lambda reader: reader.lines(column, source, target),
+        lambda reader: reader.flows.lines(column, source, target),
     )  # fmt: skip
 
 
@@ -61,21 +61,22 @@ def words(number: int, port: int, meaning: str, column: str) -> Event:
     """Words of 128 bytes read through one port of L2; the ports take turns."""
     return Event(
         number, meaning, f"words of 128 bytes read from GM that were `{column}`, {'' if port else 'the odd one and '}"
-        "every other one", lambda reader: (reader.read_words(column) + (0 if port else 1)) // 2,
+        "every other one", lambda reader: (reader.flows.read_words(column) + (0 if port else 1)) // 2,
     )  # fmt: skip
 
 
 def never(number: int, meaning: str) -> Event:
     """What the timeline counts elsewhere: a transfer's misses do not say whether the line was allocated."""
     return Event(
-        number, meaning, "0: a timeline counts every miss as allocated", lambda reader: reader.lines("misses", None, None) * 0
-    )
+        number, meaning, "0: a timeline counts every miss as allocated",
+        lambda reader: reader.flows.lines("misses", None, None) * 0,
+    )  # fmt: skip
 
 
 EVENTS_A2 = (
     Event(
         1, "vector instructions, one for each pass of the unit", "sum of the passes of all types",
-        lambda reader: reader.vector_work(*VectorKind), AIV,
+        lambda reader: reader.units.vector_passes(*VectorKind), AIV,
     ),
     instructions(3, "cube", AIC),
     instructions(4, "MTE1", AIC),
@@ -88,16 +89,16 @@ EVENTS_A2 = (
     busy(13, "MTE3"),
     Event(
         19, "main-memory write requests of 4 words of 128 bytes", "words of 128 bytes to GM over 4, not rounded",
-        lambda reader: reader.beats(None, Space.GM) / GM_LINE, AIC,
+        lambda reader: reader.flows.beats(None, Space.GM) / GM_LINE, AIC,
     ),
     Event(
         27, "L0A read requests", "`steps` of lane CUBE in the table of units: a fractal of 512 bytes each",
-        lambda reader: reader.cube_fractals(), AIC,
+        lambda reader: reader.units.fractals(), AIC,
     ),
     moved(28, "L0A write requests", None, Space.L0A, 256, AIC),
     Event(
         33, "L0B read requests", "`steps` of lane CUBE in the table of units: a fractal of 512 bytes each",
-        lambda reader: reader.cube_fractals(), AIC,
+        lambda reader: reader.units.fractals(), AIC,
     ),
     moved(34, "L0B write requests", None, Space.L0B, 128, AIC),
     unit(40, "L0C reads by the cube", Lane.CUBE, "read", 1024, AIC),
@@ -105,7 +106,8 @@ EVENTS_A2 = (
     moved(49, "L1 to MTE requests", Space.L1, None, 128, AIC),
     Event(
         50, "MTE to L1 requests", "bytes from GM or UB to L1 over 256, and those of event 518",
-        lambda reader: reader.moved((Space.GM, Space.UB), Space.L1, 256) + reader.moved(Space.L0C, Space.L1, 128), AIC,
+        lambda reader: reader.flows.requests((Space.GM, Space.UB), Space.L1, 256)
+        + reader.flows.requests(Space.L0C, Space.L1, 128), AIC,
     ),
     unit(55, "UB reads by the scalar unit", Lane.SCALAR, "read", 16, AIV),
     unit(56, "UB writes by the scalar unit", Lane.SCALAR, "written", 16, AIV),
@@ -115,11 +117,11 @@ EVENTS_A2 = (
     unit(68, "vector to UB requests", Lane.VECTOR, "written", 256, AIV),
     Event(
         73, "MMAD executed, floating point", "multiplications of lane CUBE over 4096, rounded up for each instruction",
-        lambda reader: reader.multiplications(False), AIC,
+        lambda reader: reader.units.multiplications(False), AIC,
     ),
     Event(
         74, "MMAD executed, integers", "multiplications of lane CUBE over 8192, rounded up for each instruction",
-        lambda reader: reader.multiplications(True), AIC,
+        lambda reader: reader.units.multiplications(True), AIC,
     ),
     vector_work(75, "fp32 passes of 64, with those of event 76", 64, VectorKind.FP32, VectorKind.FP16_128),
     vector_work(76, "fp16 passes of 128", 128, VectorKind.FP16_128),
@@ -153,16 +155,18 @@ EVENTS_A2 = (
     moved(518, "FIXP to L1 requests", Space.L0C, Space.L1, 128, AIC),
     Event(
         524, "L0C to FIXP requests", "bytes out of L0C over 128, rounded up for each stretch of data",
-        lambda reader: reader.moved(Space.L0C, None, 128), AIC,
+        lambda reader: reader.flows.requests(Space.L0C, None, 128), AIC,
     ),
     instructions(526, "FIXP", AIC),
     busy(770, "MTE1", AIC),
     busy(771, "FIXP", AIC),
     Event(
-        1032, "fp MMAD passes (8192 operations each)", "as event 73", lambda reader: reader.multiplications(False), AIC
+        1032, "fp MMAD passes (8192 operations each)", "as event 73",
+        lambda reader: reader.units.multiplications(False), AIC,
     ),
     Event(
-        1033, "int MMAD passes (16384 operations each)", "as event 74", lambda reader: reader.multiplications(True), AIC
+        1033, "int MMAD passes (16384 operations each)", "as event 74",
+        lambda reader: reader.units.multiplications(True), AIC,
     ),
     lines(1280, "L2 write hits, lines", "hits", None, Space.GM),
     lines(1282, "L2 write misses, allocated, lines", "misses", None, Space.GM),
@@ -175,15 +179,15 @@ EVENTS_A2 = (
     never(1291, "L2 read misses, port 1, not allocated"),
     Event(
         1292, "words of 128 bytes written to L2", "bytes to GM over 128, rounded up for each stretch of data",
-        lambda reader: reader.beats(None, Space.GM),
+        lambda reader: reader.flows.beats(None, Space.GM),
     ),
     Event(
         1293, "words of 128 bytes read from L2, port 0", "the odd one and every other word of 128 bytes read from GM",
-        lambda reader: (reader.beats(Space.GM, None) + 1) // 2,
+        lambda reader: (reader.flows.beats(Space.GM, None) + 1) // 2,
     ),
     Event(
         1294, "words of 128 bytes read from L2, port 1", "every other word of 128 bytes read from GM",
-        lambda reader: reader.beats(Space.GM, None) // 2,
+        lambda reader: reader.flows.beats(Space.GM, None) // 2,
     ),
     *(wait_for_event(1792 + event, event) for event in range(8)),
     *(wait_for_event(1780 + event - 8, event) for event in range(8, 16)),

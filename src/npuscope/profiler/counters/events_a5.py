@@ -54,21 +54,21 @@ EVENTS_A5 = (
     instructions(768, "cube", AIC),
     Event(
         772, "L0A reads of 64 bytes", "8 for each of the `steps` of lane CUBE in the table of units",
-        lambda reader: reader.cube_fractals() * 8, AIC,
+        lambda reader: reader.units.fractals() * 8, AIC,
     ),
     Event(
         774, "L0B reads of 256 bytes", "2 for each of the `steps` of lane CUBE in the table of units",
-        lambda reader: reader.cube_fractals() * 2, AIC,
+        lambda reader: reader.units.fractals() * 2, AIC,
     ),
     unit(776, "L0C writes by the cube", Lane.CUBE, "written", 1024, AIC),
     unit(778, "L0C reads by the cube", Lane.CUBE, "read", 1024, AIC),
     Event(
         789, "fp MMAD instructions", "multiplications of lane CUBE over 4096, rounded up for each instruction",
-        lambda reader: reader.multiplications(False), AIC,
+        lambda reader: reader.units.multiplications(False), AIC,
     ),
     Event(
         790, "int MMAD instructions", "multiplications of lane CUBE over 8192, rounded up for each instruction",
-        lambda reader: reader.multiplications(True), AIC,
+        lambda reader: reader.units.multiplications(True), AIC,
     ),
     Event(
         808, "cube cycles, floating point", "cycles that slices of lane CUBE cover, those of floating-point types",
@@ -81,11 +81,11 @@ EVENTS_A5 = (
     busy(810, "cube", AIC),
     Event(
         1058, "words of 128 bytes read from L2", "bytes from GM over 128, rounded up for each stretch of data",
-        lambda reader: reader.beats(Space.GM, None),
+        lambda reader: reader.flows.beats(Space.GM, None),
     ),
     Event(
         1059, "words of 128 bytes written to L2", "bytes to GM over 128, rounded up for each stretch of data",
-        lambda reader: reader.beats(None, Space.GM),
+        lambda reader: reader.flows.beats(None, Space.GM),
     ),
     lines(1060, "L2 read hits, close half", "hits", Space.GM, None),
     lines(1061, "L2 read misses, close half", "misses", Space.GM, None),
@@ -141,13 +141,13 @@ EVENTS_A5 = (
     moved(1801, "L1 writes", None, Space.L1, 128, AIC),
     Event(
         1804, "FIXP to UB requests, vector core 0", "bytes from L0C to UB over 128; of both vector cores together",
-        lambda reader: reader.moved(Space.L0C, Space.UB, 128), AIC,
+        lambda reader: reader.flows.requests(Space.L0C, Space.UB, 128), AIC,
     ),
     moved(1806, "FIXP to L1 requests", Space.L0C, Space.L1, 128, AIC),
     busy(1812, "FIXP", AIC),
     instructions(1813, "FIXP", AIC),
     Event(
         1815, "FIXP to UB requests, vector core 1", "0: counted with event 1804",
-        lambda reader: reader.moved(Space.L0C, Space.UB, 128) * 0, AIC,
+        lambda reader: reader.flows.requests(Space.L0C, Space.UB, 128) * 0, AIC,
     ),
 )  # fmt: skip

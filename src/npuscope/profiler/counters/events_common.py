@@ -52,13 +52,13 @@ def moved(
     """Requests on the way between two memories."""
     pipe = f" by {lane.name}" if lane is not None else ""
     rule = f"bytes from {_names(source)} to {_names(target)}{pipe} over {size}, rounded up for each stretch of data"
-    return Event(number, meaning, rule, lambda reader: reader.moved(source, target, size, lane), core)
+    return Event(number, meaning, rule, lambda reader: reader.flows.requests(source, target, size, lane), core)
 
 
 def unit(number: int, meaning: str, lane: Lane, column: str, size: int, core: CoreType | None = None) -> Event:
     """Requests of a computing unit to its own memory."""
     rule = f"`{column}` of lane {lane.name} in the table of units over {size}, rounded up for each instruction"
-    return Event(number, meaning, rule, lambda reader: reader.unit_requests(lane, column, size), core)
+    return Event(number, meaning, rule, lambda reader: reader.units.requests(lane, column, size), core)
 
 
 def simt_only(number: int, meaning: str) -> Event:

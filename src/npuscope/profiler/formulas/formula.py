@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 NAMES = re.compile(r"cycles|e\d+|[A-Z0-9]+_[A-Z0-9]+|[a-z0-9]+_to_[a-z0-9]+")
-"""``cycles``: total cycles of a row; ``e12``: event 12; ``GM_L1``: bytes on that way; ``gm_to_l1``: its peak in GB/s."""
+"""``cycles``: total cycles of a row; ``e12``: event 12; ``GM_L1``: bytes on that way; ``gm_to_l1``: its peak, GB/s."""
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,

@@ -11,8 +11,8 @@ GIB = 2.0**30
 
 MEANING: Mapping[str, str] = {
     "US(e)": "time in us: e cycles over the clock in MHz; on 310P times ceil(blocks / cores) / blocks",
-    "R(e)": "share of the total cycles of the row; in a mixed kernel of the cycles of the whole task, unless a region of "
-    "the kernel was asked for",
+    "R(e)": "share of the total cycles of the row; in a mixed kernel of the cycles of the whole task, unless a region "
+    "of the kernel was asked for",
     "BW(e, b)": "e requests of b bytes over the time of the row, in GB/s of 2^30 bytes; in a mixed kernel over that of "
     "the whole task, unless a region of the kernel was asked for; NA where e is below 0",
     "ACTIVE(e, b, t)": "e requests of b bytes over the time of t cycles, in GB/s of 2^30 bytes; NA where e is below 0",

@@ -42,7 +42,7 @@ def launch_payload(profile: Profile, blobs: Blobs, room: int) -> tuple[dict[str,
             {"name": core.name, "vendor": name, "type": core.type.name}
             for core, name in zip(profile.timeline.launch.cores, core_names(profile.timeline.launch), strict=True)
         ],
-        "lanes": {int(lane): lane.name for lane in Lane},
+        "lanes": {str(int(lane)): lane.name for lane in Lane},
         "lines": _lines(profile, files),
         "steps": _steps(profile, files),
         "timeline": timeline,
