@@ -81,8 +81,9 @@ class Keeper:
             counts[:] = number + 1, kept + wanted
             mine = kept if wanted else -1
             place = f"{launch.frame.file}:{launch.frame.line}" if launch.frame else ""
-            line = Launched(number, launch.kernel, launch.chip, launch.device, os.getpid(), cores_of(launch), place,
-                            messages, mine)
+            line = Launched(
+                number, launch.kernel, launch.chip, launch.device, os.getpid(), cores_of(launch), place, messages, mine
+            )
             with open(self.folder / LIST, "ab") as file:
                 file.write(orjson.dumps(asdict(line)) + b"\n")
         return mine

@@ -80,13 +80,14 @@ class Run:
         if options["page"] not in PAGES:
             raise UserError(f"--page {options['page']}: there are {', '.join(PAGES)}")
         selection = _selection(options["metrics"], columns_of(assumed))
-        self.wanted = Wanted(
-            selection, formats_of(options["form"]), options["cores"], rules=_rules(options["rules"])
-        )
+        self.wanted = Wanted(selection, formats_of(options["form"]), options["cores"], rules=_rules(options["rules"]))
         ranges = options["ranges"]
         self.choice = Choice(
-            options["kernel"], None if options["list_kernels"] else options["launches"], options["skip"],
-            None if not ranges else () if "*" in ranges else ranges, options["stop"],
+            options["kernel"],
+            None if options["list_kernels"] else options["launches"],
+            options["skip"],
+            None if not ranges else () if "*" in ranges else ranges,
+            options["stop"],
         )
         self.of_trace = not as_module and os.path.isfile(script) and is_trace(script)
         self.status = Status("profile", " ".join((script, *arguments)))
@@ -120,8 +121,10 @@ class Run:
             complain(f"npuscope: {got.trouble}")
         left = [item.kernel for item in got.launched if item.kept < 0]
         if left:
-            complain(f"npuscope: {len(got.kept)} of {len(got.launched)} launches are profiled; left out: "
-                     f"{', '.join(dict.fromkeys(left))} (--kernel, --skip, --launches, --range)")
+            complain(
+                f"npuscope: {len(got.kept)} of {len(got.launched)} launches are profiled; left out: "
+                f"{', '.join(dict.fromkeys(left))} (--kernel, --skip, --launches, --range)"
+            )
         self.status.application(got)
         return self._profiled(folder, from_run(got.folder, self._model()), got.ended)
 
@@ -129,8 +132,11 @@ class Run:
         writer = Writer(folder, self.wanted, self.status, Speaker())
         writer.take(launches)
         if not writer.done:
-            raise UserError("no launch is left that can be profiled" if writer.failed else
-                            _nothing(self.script, self.options["kernel"], []))
+            raise UserError(
+                "no launch is left that can be profiled"
+                if writer.failed
+                else _nothing(self.script, self.options["kernel"], [])
+            )
         writer.finish()
         click.echo(profile_text(writer.profiles, self.options["page"]), nl=False)
         if folder is not None:

@@ -117,8 +117,13 @@ class LaunchFiles:
             )
         counters = profile.counters if part is None else count(part, profile.chip)
         profile.tables = metric_tables(
-            profile.timeline, profile.chip, counters, detail=selection.detail, region=part is not None,
-            process=self.process, device=profile.timeline.launch.device,
+            profile.timeline,
+            profile.chip,
+            counters,
+            detail=selection.detail,
+            region=part is not None,
+            process=self.process,
+            device=profile.timeline.launch.device,
         )
 
     def _simulated(self) -> None:

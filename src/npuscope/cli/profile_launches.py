@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from npuscope.cli.keeping import Launched, cores_of, launch_file, read_launches
 from npuscope.cli.spooled_trace import read_spooled
 from npuscope.errors import UserError
 from npuscope.npu.chip import Chip, load_chip
 from npuscope.npu.timing import time_launch
+from npuscope.npu.timing.l2 import L2, cold
 from npuscope.profiler.choice import Choice
 from npuscope.profiler.profile import Profile
 from npuscope.trace.rows import LaunchRows, launches
@@ -56,14 +56,25 @@ class Timer:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self._l2: dict[int, Any] = {}
+        self._l2: dict[tuple[int, str], L2] = {}
 
     def profile(self, rows: LaunchRows) -> Profile:
         """The profile of one launch. Raises UserError for one that has no times."""
         chip = chip_with(self.model.chip or rows.launch.chip, self.model.facts)
-        timeline = time_launch(rows, chip)
+        timeline = time_launch(rows, chip, self._cache(rows, chip))
         timeline.losses = (*timeline.losses, *_stops(rows))
         return Profile(timeline, chip)
+
+    def _cache(self, rows: LaunchRows, chip: Chip) -> L2 | None:
+        """The L2 cache that a launch finds; None: empty."""
+        if not self.model.warm or rows.launch.of_programs:
+            return None
+        key = rows.launch.device, chip.name
+        if key not in self._l2:
+            self._l2[key] = cold(chip)
+        if self.model.warmed:
+            time_launch(rows, chip, self._l2[key])
+        return self._l2[key]
 
 
 def chip_with(name: str, facts: Mapping[str, float]) -> Chip:
@@ -89,12 +100,17 @@ def from_batches(batches: Iterable[Batch], choice: Choice, model: Model) -> Iter
         kept = 0
         for number, rows in enumerate(launches(batches)):
             launch = rows.launch
-            if number < choice.skip or not choice.fits(launch.kernel) or (
-                choice.count is not None and kept >= choice.count
+            if (
+                number < choice.skip
+                or not choice.fits(launch.kernel)
+                or (choice.count is not None and kept >= choice.count)
             ):
                 continue
             place = f"{launch.frame.file}:{launch.frame.line}" if launch.frame else ""
-            yield Launched(number, launch.kernel, launch.chip, launch.device, 0, cores_of(launch), place, (), kept), rows
+            yield (
+                Launched(number, launch.kernel, launch.chip, launch.device, 0, cores_of(launch), place, (), kept),
+                rows,
+            )
             kept += 1
 
     return _profiled(chosen(), model)
@@ -120,9 +136,11 @@ def _profiled(pairs: Iterable[tuple[Launched, LaunchRows | None]], model: Model)
 
 def _stops(rows: LaunchRows) -> list[Loss]:
     """What a launch lacks that did not come to its end."""
-    reasons = [str(fault.facts.get("error", fault.code)) for fault in rows.faults if fault.code in ("stopped", "deadlock")]
-    if not rows.whole and not reasons:
-        reasons = ["the trace ends here"]
+    reasons = [
+        str(fault.facts.get("error", fault.code)) for fault in rows.faults if fault.code in ("stopped", "deadlock")
+    ]
     count = rows.instruction.shape[1]
-    return [Loss(STOPPED, f"the launch did not come to its end ({reason}); its figures are of what ran", count=count)
-            for reason in dict.fromkeys(reasons)]
+    return [
+        Loss(STOPPED, f"the launch did not come to its end ({reason}); its figures are of what ran", count=count)
+        for reason in dict.fromkeys(reasons)
+    ]

@@ -39,7 +39,11 @@ class Gathered:
 
 @contextmanager
 def gathered(
-    plan: Plan, start: Start, at: Path | None, seconds: float | None, interrupted: Callable[[], None],
+    plan: Plan,
+    start: Start,
+    at: Path | None,
+    seconds: float | None,
+    interrupted: Callable[[], None],
     timed_out: Callable[[], None],
 ) -> Iterator[Gathered]:
     """Run the application to its end, or to the limit of `seconds`, and give what it left as long as the block lasts;

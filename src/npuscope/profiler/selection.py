@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from npuscope.npu.chip import Chip
 
 TABLES = (
-    "ArithmeticUtilization", "L2Cache", "Memory", "MemoryL0", "MemoryUB", "PipeUtilization", "ResourceConflictRatio",
+    "ArithmeticUtilization",
+    "L2Cache",
+    "Memory",
+    "MemoryL0",
+    "MemoryUB",
+    "PipeUtilization",
+    "ResourceConflictRatio",
 )
 """The tables of ``Default``; OpBasicInfo is written in any case."""
 
@@ -18,14 +24,26 @@ A2, A5, P310 = "A2", "A5", "310P"
 ALL, SPLIT = (A2, A5, P310), (A2, A5)
 
 OP: dict[str, tuple[str, ...]] = {
-    "Default": ALL, **dict.fromkeys(TABLES, ALL), "BasicInfo": ALL, "Roofline": ALL, "Occupancy": SPLIT,
-    "KernelScale": SPLIT, "MemoryDetail": SPLIT, "Source": SPLIT, "TimelineDetail": SPLIT, "PipeTimeline": (A5,),
-    "InstrTimeline": (A5,), "PcSampling": (A5,),
+    "Default": ALL,
+    **dict.fromkeys(TABLES, ALL),
+    "BasicInfo": ALL,
+    "Roofline": ALL,
+    "Occupancy": SPLIT,
+    "KernelScale": SPLIT,
+    "MemoryDetail": SPLIT,
+    "Source": SPLIT,
+    "TimelineDetail": SPLIT,
+    "PipeTimeline": (A5,),
+    "InstrTimeline": (A5,),
+    "PcSampling": (A5,),
 }
 """The groups of `op`, with the kinds of chips that have them (A2 stands for A3 as well)."""
 
 SIMULATOR: dict[str, tuple[str, ...]] = {
-    "PipeUtilization": ALL, "ResourceConflictRatio": ALL, "PMSampling": SPLIT, "OverHead": (A2,),
+    "PipeUtilization": ALL,
+    "ResourceConflictRatio": ALL,
+    "PMSampling": SPLIT,
+    "OverHead": (A2,),
 }
 """Those of `op simulator`. OverHead is also named on other chips: there a notice says that it is not supported."""
 

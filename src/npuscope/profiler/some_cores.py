@@ -47,7 +47,8 @@ def some_cores(timeline: Timeline, numbers: Collection[int]) -> Timeline:
         timeline,
         launch=replace(timeline.launch, cores=tuple(timeline.launch.cores[core] for core in kept)),
         slices=slices,
-        details=DistinctTexts(details.texts, details.index[rows]) if isinstance(details, DistinctTexts)
+        details=DistinctTexts(details.texts, details.index[rows])
+        if isinstance(details, DistinctTexts)
         else Picked(details, rows),
         transfers=_of_slices(timeline.transfers, number),
         units=_of_slices(timeline.units, number),
@@ -56,7 +57,8 @@ def some_cores(timeline: Timeline, numbers: Collection[int]) -> Timeline:
         cores=timeline.cores[:, kept] if timeline.cores.shape[1] else timeline.cores,
         losses=tuple(
             replace(loss, core=int(place[loss.core]) if loss.core >= 0 else -1)
-            for loss in timeline.losses if loss.core < 0 or place[loss.core] >= 0
+            for loss in timeline.losses
+            if loss.core < 0 or place[loss.core] >= 0
         ),
     )
 

@@ -76,8 +76,10 @@ PIPES = "[cube fixp vector mte1 mte2 mte3 simd simt]"
         (f"--export=logs {APP}", "unexpected argument --export"),
         (f"simulator --warm-up=1 {APP}", "unexpected argument --warm-up"),
         (f"--output={'o' * 201} {APP}", "--output parameter length is larger than 200."),
-        (f"--output=/etc/passwd {APP}",
-         "--output parameter is not a folder but already exist, please check output path is correct."),
+        (
+            f"--output=/etc/passwd {APP}",
+            "--output parameter is not a folder but already exist, please check output path is correct.",
+        ),
         (f"--kernel-name=a/b {APP}", NAME),
         (f"--kernel-name=a||b {APP}", "invalid kernel name, name is too long or empty"),
         (f"--kernel-name={'a' * 300} {APP}", "invalid kernel name, name is too long or empty"),
@@ -114,15 +116,21 @@ PIPES = "[cube fixp vector mte1 mte2 mte3 simd simt]"
         (f"--replay-mode=none {APP}", "Replay mode should be application/kernel/range"),
         (f"--soc-version=Ascend310P3 --replay-mode=range {APP}", "Replay mode should be application/kernel"),
         (f"--replay-mode=range {APP}", "--replay-mode=range only support when --mstx=on"),
-        (f"--replay-mode=application --aic-metrics=TimelineDetail {APP}",
-         "--aic-metrics=TimelineDetail is invalid when --replay-mode=application"),
-        (f"--mstx=on --replay-mode=range --aic-metrics=Source {APP}",
-         "--aic-metrics=TimelineDetail/Source/MemoryDetail is invalid when --replay-mode=range"),
+        (
+            f"--replay-mode=application --aic-metrics=TimelineDetail {APP}",
+            "--aic-metrics=TimelineDetail is invalid when --replay-mode=application",
+        ),
+        (
+            f"--mstx=on --replay-mode=range --aic-metrics=Source {APP}",
+            "--aic-metrics=TimelineDetail/Source/MemoryDetail is invalid when --replay-mode=range",
+        ),
         (f"--warm-up=501 {APP}", "Warm up times should within [0, 500]"),
         (f"--warm-up=x {APP}", "Warm up times should be number and within [0, 500]"),
         (f"--pipe=MTE2 {APP}", "--instr-timeline-pipe only support when --aic-metrics include InstrTimeline."),
-        (f"{A5} --aic-metrics=InstrTimeline --pipe=scalar {APP}",
-         f"--instr-timeline-pipe only support pipes in {PIPES} and separated by '|'."),
+        (
+            f"{A5} --aic-metrics=InstrTimeline --pipe=scalar {APP}",
+            f"--instr-timeline-pipe only support pipes in {PIPES} and separated by '|'.",
+        ),
     ],
 )
 def test_what_is_refused(refuse: Refuse, line: str, text: str) -> None:
@@ -146,7 +154,9 @@ def test_the_first_mistake_is_told(refuse: Refuse) -> None:
 def test_everything_after_the_first_bare_word_is_the_applications() -> None:
     """Also what looks like ours, of which there is a warning; an empty value keeps the default; the last one counts."""
     found = options("--output= --launch-count=3 --launch-count=4 python app.py --kernel-name=x -h")
-    assert found.program[1:] == ["app.py", "--kernel-name=x", "-h"] and found.command == "python app.py --kernel-name=x -h"
+    assert (
+        found.program[1:] == ["app.py", "--kernel-name=x", "-h"] and found.command == "python app.py --kernel-name=x -h"
+    )
     assert (found.output, found.count, found.names) == (Path("."), 4, "")
     assert found.warnings == [
         "--kernel-name=x stands after the application and belongs to it; our options come before it"
@@ -162,7 +172,9 @@ def test_what_is_taken() -> None:
     assert (found.choice.names, found.choice.count, found.choice.skip) == ("add*|mul", 5000, 1000)
     assert (found.choice.ranges, found.choice.stop, found.replay, found.warm_up) == (("a", "b"), True, "application", 0)
     assert found.timeout == 2880 and not found.simulator
-    found = options("simulator --core-id=3|0|3 --dump=on --soc-version=Ascend910B4 --aic-metrics=PipeUtilization python a")
+    found = options(
+        "simulator --core-id=3|0|3 --dump=on --soc-version=Ascend910B4 --aic-metrics=PipeUtilization python a"
+    )
     assert (found.cores, found.dump, found.chip, found.simulator) == ((0, 3), True, "Ascend910B4", True)
     assert not found.selection.waits and found.selection.simulated_timeline
 
@@ -198,14 +210,22 @@ def test_a_folder_that_is_a_link_or_not_writable(tmp_path: Path, monkeypatch: py
     (tmp_path / "link").symlink_to("real")
     found = options("--output=link python app.py")
     assert found.output == Path("link") and "soft link" in found.warnings[0]
-    monkeypatch.setattr("npuscope.cli.msopprof.options.os", SimpleNamespace(
-        path=__import__("os").path, environ={}, access=lambda path, mode: "real" not in str(path), W_OK=2, X_OK=1
-    ))
+    monkeypatch.setattr(
+        "npuscope.cli.msopprof.options.os",
+        SimpleNamespace(
+            path=__import__("os").path, environ={}, access=lambda path, mode: "real" not in str(path), W_OK=2, X_OK=1
+        ),
+    )
     found = options("--output=real/new python app.py")
     assert found.output == Path(".") and "not writable" in found.warnings[0]
 
 
-CONFIG = {"kernel_name": "add", "kernel_path": "add.o", "blockdim": 8, "test_cases": [{"param_desc": [{"param_type": "input"}]}]}
+CONFIG = {
+    "kernel_name": "add",
+    "kernel_path": "add.o",
+    "blockdim": 8,
+    "test_cases": [{"param_desc": [{"param_type": "input"}]}],
+}
 
 
 def test_a_kernel_object(tmp_path: Path, refuse: Refuse, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,13 @@ for turn in range(3):
 """Six launches: copy, other, copy, other, copy, other."""
 
 CSV = {
-    "ArithmeticUtilization", "L2Cache", "Memory", "MemoryL0", "MemoryUB", "OpBasicInfo", "PipeUtilization",
+    "ArithmeticUtilization",
+    "L2Cache",
+    "Memory",
+    "MemoryL0",
+    "MemoryUB",
+    "OpBasicInfo",
+    "PipeUtilization",
     "ResourceConflictRatio",
 }
 """What `Default` writes (opprof.md 2.1)."""
@@ -73,10 +79,20 @@ def test_one_kernel(msopprof: Run, script: Write, tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == (0o750 if path.is_dir() else 0o640), path
     found = status(tmp_path)
     assert sorted(found["files"]) == sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
-    assert set(found["files"]) >= {"visualize_data.bin", "report/profile.json", "report/index.html", "report/perfetto_trace.json"}
+    assert set(found["files"]) >= {
+        "visualize_data.bin",
+        "report/profile.json",
+        "report/index.html",
+        "report/perfetto_trace.json",
+    }
     for name in found["files"]:
         assert any(line.startswith("[INFO]  Written in ") and Path(name).name in line for line in lines), name
-    assert (found["partial"], found["mode"], found["launches"]["seen"], found["kernels"][0]["source"]) == (False, "op", 6, "modelled")
+    assert (found["partial"], found["mode"], found["launches"]["seen"], found["kernels"][0]["source"]) == (
+        False,
+        "op",
+        6,
+        "modelled",
+    )
 
 
 def test_two_kernels_three_times(msopprof: Run, script: Write, tmp_path: Path) -> None:
@@ -188,7 +204,11 @@ def test_launches_of_all_processes_count_together(msopprof: Run, script: Write, 
     text = "for turn in range(2):\n    subprocess.run([sys.executable, 'child.py'], check=True)\n"
     done = msopprof("--launch-count=3", "--aic-metrics=BasicInfo", sys.executable, script(text))
     assert done.returncode == 0
-    assert [(item["kernel"], item["launch"]) for item in status(tmp_path)["kernels"]] == [("copy", 0), ("other", 1), ("copy", 2)]
+    assert [(item["kernel"], item["launch"]) for item in status(tmp_path)["kernels"]] == [
+        ("copy", 0),
+        ("other", 1),
+        ("copy", 2),
+    ]
 
 
 def test_an_application_that_fails(msopprof: Run, script: Write, tmp_path: Path) -> None:
@@ -217,8 +237,14 @@ def started(command: Callable[..., Any], script: Write) -> Callable[[str], Any]:
     """Start `msopprof` on a script and wait until it says that it is ready."""
 
     def start(text: str) -> Any:
-        process = command("--output=out", "--launch-count=5", "--aic-metrics=BasicInfo", sys.executable, script(text),
-                          module="npuscope.cli.msopprof")
+        process = command(
+            "--output=out",
+            "--launch-count=5",
+            "--aic-metrics=BasicInfo",
+            sys.executable,
+            script(text),
+            module="npuscope.cli.msopprof",
+        )
         for line in process.stdout:
             if line == "ready\n":
                 return process
@@ -241,12 +267,15 @@ def test_ctrl_c_once(started: Callable[[str], Any], tmp_path: Path) -> None:
     assert len(found["kernels"]) == 2 and found["partial"] and found["application"]["interrupted"]
 
 
-GOES_ON = WAITS.replace("time.sleep(60)\nlaunch(64)", """
+GOES_ON = WAITS.replace(
+    "time.sleep(60)\nlaunch(64)",
+    """
 try:
     time.sleep(60)
 except BaseException:
     launch(64)
-""")
+""",
+)
 
 
 def test_no_launch_is_collected_after_ctrl_c(started: Callable[[str], Any], tmp_path: Path) -> None:
@@ -281,7 +310,12 @@ def test_two_at_once(started: Callable[[str], Any], msopprof: Run, script: Write
     path.write_text((tmp_path / "script.py").read_text().replace("time.sleep(60)", "pass"))
     done = msopprof("--aic-metrics=BasicInfo", sys.executable, path)
     assert done.returncode == 0
-    assert "[WARN]  another profiling run is under way on this device; this one writes to a directory of its own" in done.stdout
+    assert (
+        "[WARN]  another profiling run is under way on this device; this one writes to a directory of its own"
+        in done.stdout
+    )
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=60)
-    assert sorted(len(json.loads(path.read_text())["kernels"]) for path in (tmp_path / "out").glob("*/status.json")) == [1, 2]
+    assert sorted(
+        len(json.loads(path.read_text())["kernels"]) for path in (tmp_path / "out").glob("*/status.json")
+    ) == [1, 2]

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-SHARED = ("application", "config", "output", "kernel-name", "launch-count", "mstx", "mstx-include", "aic-metrics",
-          "core-id", "dump", "soc-version", "timeout", "kill")
+SHARED = (
+    "application",
+    "config",
+    "output",
+    "kernel-name",
+    "launch-count",
+    "mstx",
+    "mstx-include",
+    "aic-metrics",
+    "core-id",
+    "dump",
+    "soc-version",
+    "timeout",
+    "kill",
+)
 OP = (*SHARED, "launch-skip-before-match", "replay-mode", "warm-up", "custom-input", "instr-timeline-pipe", "pipe")
 SIMULATOR = (*SHARED, "export")
 """Options of each mode. ``soc-version`` and ``timeout`` in `op`, and ``kill`` in the simulator, are ours: there is no

@@ -75,7 +75,9 @@ def read_labels(path: Path) -> Labels:
     if not isinstance(names, dict):
         raise Refused(f"--custom-input {path}: descid_display should be an object")
     if len(names) > MOST_LABELS:
-        raise Refused(f"--custom-input {path}: descid_display has {len(names)} entries, at most {MOST_LABELS} can be used")
+        raise Refused(
+            f"--custom-input {path}: descid_display has {len(names)} entries, at most {MOST_LABELS} can be used"
+        )
     return Labels(shown, dict(_label(path, key, name) for key, name in names.items()))
 
 

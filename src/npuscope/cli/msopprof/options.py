@@ -79,7 +79,10 @@ def read_options(words: Words) -> Options:
 
 def _application(options: Options, words: Words) -> None:
     given = words.options
-    applications = [*([given["application"]] if "application" in given else []), *(["bare"] if words.application else [])]
+    applications = [
+        *([given["application"]] if "application" in given else []),
+        *(["bare"] if words.application else []),
+    ]
     if len(applications) + ("config" in given) + ("export" in given) != 1:
         raise Refused(
             "Input parameter config, export and application can not be used together or empty at the same time"
@@ -260,9 +263,7 @@ def _soc_version(options: Options, given: dict[str, str]) -> None:
         if "soc-version" not in given:
             options.warnings.append(f"LD_LIBRARY_PATH names the simulator of {name}, which is not known here")
             return
-        raise Refused(
-            f"--soc-version is invalid, please specify a simulator in [{' '.join(chip_names())}]"
-        ) from None
+        raise Refused(f"--soc-version is invalid, please specify a simulator in [{' '.join(chip_names())}]") from None
 
 
 def _timeout(options: Options, given: dict[str, str]) -> None:
@@ -325,7 +326,14 @@ def _custom_input(options: Options, given: dict[str, str]) -> None:
 
 
 SHARED: tuple[Check, ...] = (
-    _output, _kernel_name, _launch_count, _mstx, _mstx_include, _metrics, _core_id, _dump,
+    _output,
+    _kernel_name,
+    _launch_count,
+    _mstx,
+    _mstx_include,
+    _metrics,
+    _core_id,
+    _dump,
 )
 SIMULATOR: tuple[Check, ...] = (_export, _soc_version, _timeout, _kill)
 OP: tuple[Check, ...] = (_skip, _kill, _replay, _warm_up, _pipes, _custom_input, _soc_version, _timeout)

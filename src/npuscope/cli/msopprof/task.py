@@ -22,6 +22,7 @@ from npuscope.cli.profile_status import Status
 from npuscope.cli.profile_write import Writer
 from npuscope.cli.run_plan import run_program
 from npuscope.errors import UserError
+from npuscope.profiler.profile import Profile
 from npuscope.report.profile.text import on_board_text, simulator_text
 
 MANUAL = (
@@ -38,8 +39,9 @@ class Task:
     def __init__(self, options: Options, log: Log) -> None:
         self.options = options
         self.log = log
-        self.wanted = Wanted(options.selection, cores=options.cores, pipes=options.pipes, dump=options.dump,
-                             labels=options.labels)
+        self.wanted = Wanted(
+            options.selection, cores=options.cores, pipes=options.pipes, dump=options.dump, labels=options.labels
+        )
         self.status = Status("simulator" if options.simulator else "op", options.command)
 
     def run(self) -> bool:
@@ -75,8 +77,11 @@ class Task:
                     self._say_nothing(got)
                     return False
                 self._say_left_out(got)
-                model = Model(options.chip, warm=options.replay == "application",
-                              warmed=options.replay == "application" and bool(options.warm_up))
+                model = Model(
+                    options.chip,
+                    warm=options.replay == "application",
+                    warmed=options.replay == "application" and bool(options.warm_up),
+                )
                 return self._parse(folder, from_run(got.folder, model))
 
     def _export(self, dumps: Path) -> bool:
@@ -103,15 +108,21 @@ class Task:
                 raise UserError("no launch is left that can be profiled")
             return False
         writer.finish()
-        text = simulator_text if self.options.simulator else on_board_text
         for profile in writer.profiles:
-            say(text(profile).rstrip())
+            say(self._summary(profile).rstrip())
         self.log.info("Profiling data parse finished.")
         result = f"Profiling kernels result is: {len(writer.done)} success, {len(writer.failed)} failed."
         (self.log.warn if writer.failed else self.log.info)(f"{result} Please check" if writer.failed else result)
         writer.say_files()
         self.log.info(f"Profiling results saved in {folder.root}")
         return True
+
+    def _summary(self, profile: Profile) -> str:
+        """The tables that a launch ends with."""
+        if self.options.simulator:
+            return simulator_text(profile)
+        selection = self.options.selection
+        return on_board_text(profile, selection.roofline, selection.occupancy)
 
     def _say_start(self) -> None:
         options = self.options
@@ -137,16 +148,22 @@ class Task:
         if not kernels:
             self.log.error(EMPTY)
         elif self.options.names:
-            self.log.error(f"No profiling data matched --kernel-name={self.options.names}. "
-                           f"{len(got.launched)} launches were seen, of: {kernels}")
+            self.log.error(
+                f"No profiling data matched --kernel-name={self.options.names}. "
+                f"{len(got.launched)} launches were seen, of: {kernels}"
+            )
         else:
-            self.log.error(f"No profiling data dumped. {len(got.launched)} launches were seen and left out, of: {kernels}")
+            self.log.error(
+                f"No profiling data dumped. {len(got.launched)} launches were seen and left out, of: {kernels}"
+            )
 
     def _say_left_out(self, got: Gathered) -> None:
         left = [item.kernel for item in got.launched if item.kept < 0]
         if left:
-            self.log.info(f"{len(got.kept)} of {len(got.launched)} launches are kept; left out: "
-                          f"{', '.join(dict.fromkeys(left))} (--kernel-name, --launch-count)")
+            self.log.info(
+                f"{len(got.kept)} of {len(got.launched)} launches are kept; left out: "
+                f"{', '.join(dict.fromkeys(left))} (--kernel-name, --launch-count)"
+            )
         for python in got.outside:
             self.log.warn(f"kernels of a Python without npuscope were not seen: {python}")
 
