@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from npuscope.npu.chip import Chip
+from npuscope.npu.timing.compiled import inner, outer
 from npuscope.npu.timing.operands import Operands
 from npuscope.npu.timing.shapes import COUNT1, COUNT2, HIGH, LOW, MASKED, RUN, STRIDE1, STRIDE2, TOTAL
 from npuscope.trace.schema import Space
@@ -44,7 +44,9 @@ def conflicts(operands: Operands, chosen: np.ndarray, repeats: np.ndarray, chip:
     settings = np.array(
         [facts.groups, facts.group_shift, facts.banks, facts.bank_shift, facts.reads, facts.relief], np.int64
     )
-    found = _count(table, repeats[sample], settings)
+    found = np.zeros((sample.size, 2))
+    room = np.zeros((2, facts.groups), np.int64)
+    _count(table, repeats[sample], settings, room[0], room[1], found)
     vector = chip.timing.vector
     group[rows] = found[inverse, 0] * vector.read_conflict
     bank[rows] = found[inverse, 1] * vector.write_conflict
@@ -83,29 +85,29 @@ def _operand(operands: Operands, access: int, repeats: int) -> tuple[int, int, i
     return address, int(shape[STRIDE1]), int(shape[STRIDE2]), min(int(shape[COUNT2]), BLOCKS), writes
 
 
-@njit(cache=True)
-def _count(table: np.ndarray, repeats: np.ndarray, settings: np.ndarray) -> np.ndarray:
-    """(rows, 2): lost cycles by kind, before they are weighed."""
-    found = np.zeros((table.shape[0], 2))
-    reads = np.zeros(settings[GROUPS], np.int64)
-    writes = np.zeros(settings[GROUPS], np.int64)
+@outer
+def _count(
+    table: np.ndarray, repeats: np.ndarray, settings: np.ndarray, reads: np.ndarray, writes: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """Fill `found` (rows, 2): lost cycles by kind, before they are weighed. `reads`, `writes`: room for each group."""
     for row in range(table.shape[0]):
         seen = min(repeats[row], SAMPLE)
         for repeat in range(seen):
             found[row, 0] += _group_cycles(table[row], repeat, settings, reads, writes) - 1
             found[row, 1] += _bank_share(table[row], repeat, settings)
         if seen:
-            found[row] *= repeats[row] / seen
-    return found
+            found[row, 0] *= repeats[row] / seen
+            found[row, 1] *= repeats[row] / seen
 
 
-@njit(cache=True)
+@inner
 def _group_cycles(
     operands: np.ndarray, repeat: int, settings: np.ndarray, reads: np.ndarray, writes: np.ndarray
 ) -> int:
     """Cycles that one repeat takes at the busiest group: its reads by the ports that it has, or its writes."""
-    reads[:] = 0
-    writes[:] = 0
+    for group in range(reads.size):
+        reads[group] = writes[group] = 0
     for number in range(operands.shape[0]):
         if operands[number, WRITES] < 0:
             break
@@ -130,7 +132,7 @@ def _group_cycles(
     return most
 
 
-@njit(cache=True)
+@inner
 def _repeated(operands: np.ndarray, number: int) -> bool:
     """Whether an earlier operand reads just the same bytes: the two reads are one."""
     for other in range(number):
@@ -143,7 +145,7 @@ def _repeated(operands: np.ndarray, number: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@inner
 def _bank_share(operands: np.ndarray, repeat: int, settings: np.ndarray) -> float:
     """Blocks written, as a share of eight, whose bank another block of the repeat is read from. Where the chip has the
     relief, an operand all of whose blocks meet the written block of their own number costs nothing."""
@@ -178,7 +180,7 @@ def _bank_share(operands: np.ndarray, repeat: int, settings: np.ndarray) -> floa
     return share
 
 
-@njit(cache=True)
+@inner
 def _bank(address: int, settings: np.ndarray) -> int:
     group = (address >> settings[GROUP_SHIFT]) % settings[GROUPS]
     return group * settings[BANKS] + (address >> settings[BANK_SHIFT]) % settings[BANKS]

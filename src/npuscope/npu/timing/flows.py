@@ -1,21 +1,25 @@
-"""Copies under way: how the rates of GM and L2 are shared among them (hardware.md 6.6: equally)."""
+"""Copies under way, compiled: how the rates of GM and L2 are shared among them (hardware.md 6.6: equally)."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from npuscope.npu.timing.book import N_FLOWS, Book
+from npuscope.npu.timing.compiled import inner
 
 LEFT, LONE, GM, L2, RATE = range(5)
 FLOW_FIELDS = 5
 """(FLOW_FIELDS, flows) float64: the part that is left (1 at first); cycles that it takes alone; bytes that it asks of GM
 and of L2; the part done per cycle."""
-DONE = 1e-9
+ROUNDS = 16
+"""Rounds in which the rate is found that uses all of a resource; each settles at least one flow."""
 
 
-@njit(cache=True)
-def level(flows: np.ndarray, count: int, resource: int, capacity: float) -> float:
+@inner
+def level(book: Book, resource: int, capacity: float) -> float:
     """Bytes per cycle up to which each flow is served by a resource so that all of it is used and none gets more than
     it can take; infinite where there is enough for all."""
+    flows, count = book.flows, book.counts[N_FLOWS]
     wanted, users = 0.0, 0
     for flow in range(count):
         if flows[resource, flow] > 0:
@@ -24,15 +28,14 @@ def level(flows: np.ndarray, count: int, resource: int, capacity: float) -> floa
     if wanted <= capacity or users == 0:
         return np.inf
     limit = capacity / users
-    for _ in range(16):
+    for _ in range(ROUNDS):
         small, others = 0.0, 0
         for flow in range(count):
-            if flows[resource, flow] > 0:
-                most = flows[resource, flow] / flows[LONE, flow]
-                if most <= limit:
-                    small += most
-                else:
-                    others += 1
+            most = flows[resource, flow] / flows[LONE, flow]
+            if most > limit:
+                others += 1
+            else:
+                small += most
         if others == 0:
             break
         fresh = (capacity - small) / others
@@ -42,42 +45,52 @@ def level(flows: np.ndarray, count: int, resource: int, capacity: float) -> floa
     return limit
 
 
-@njit(cache=True)
-def share(flows: np.ndarray, count: int, gm_rate: float, l2_rate: float) -> None:
+@inner
+def share(book: Book, gm_rate: float, l2_rate: float) -> None:
     """Give every flow its rate."""
-    gm, l2 = level(flows, count, GM, gm_rate), level(flows, count, L2, l2_rate)
-    for flow in range(count):
+    flows, limits = book.flows, book.limits
+    limits[0], limits[1] = gm_rate, l2_rate
+    for number in range(2):
+        limits[number] = level(book, GM + number, limits[number])
+    for flow in range(book.counts[N_FLOWS]):
         rate = 1 / flows[LONE, flow]
         if flows[GM, flow] > 0:
-            rate = min(rate, gm / flows[GM, flow])
+            rate = min(rate, limits[0] / flows[GM, flow])
         if flows[L2, flow] > 0:
-            rate = min(rate, l2 / flows[L2, flow])
+            rate = min(rate, limits[1] / flows[L2, flow])
         flows[RATE, flow] = rate
 
 
-@njit(cache=True)
-def next_end(flows: np.ndarray, count: int) -> tuple[int, float]:
-    """The flow that ends first at the present rates and how long that takes; -1 and infinity where there is none."""
+@inner
+def first_to_end(book: Book) -> int:
+    """The flow that ends first at the present rates; -1 where there is none."""
     first, least = -1, np.inf
-    for flow in range(count):
-        rest = flows[LEFT, flow] / flows[RATE, flow]
+    for flow in range(book.counts[N_FLOWS]):
+        rest = book.flows[LEFT, flow] / book.flows[RATE, flow]
         if rest < least:
             first, least = flow, rest
-    return first, least
+    return first
 
 
-@njit(cache=True)
-def advance(flows: np.ndarray, count: int, cycles: float) -> None:
+@inner
+def time_left(book: Book, flow: int) -> float:
+    """Until a flow ends at its present rate; infinite for none."""
+    return book.flows[LEFT, flow] / book.flows[RATE, flow] if flow >= 0 else np.inf
+
+
+@inner
+def advance(book: Book, cycles: float) -> None:
     """Let time pass."""
-    for flow in range(count):
-        flows[LEFT, flow] = max(flows[LEFT, flow] - flows[RATE, flow] * cycles, 0.0)
+    if cycles > 0.0:
+        for flow in range(book.counts[N_FLOWS]):
+            book.flows[LEFT, flow] = max(book.flows[LEFT, flow] - book.flows[RATE, flow] * cycles, 0.0)
 
 
-@njit(cache=True)
-def remove(flows: np.ndarray, ops: np.ndarray, count: int, flow: int) -> int:
-    """Take a flow out; the last takes its place. Returns the new count."""
-    count -= 1
-    for field in range(flows.shape[0]):
-        flows[field, flow] = flows[field, count]
-    ops[flow] = ops[count]
-    return count
+@inner
+def remove(book: Book, flow: int) -> None:
+    """Take a flow out; the last takes its place."""
+    book.counts[N_FLOWS] -= 1
+    last = book.counts[N_FLOWS]
+    for field in range(FLOW_FIELDS):
+        book.flows[field, flow] = book.flows[field, last]
+    book.flow_ops[flow] = book.flow_ops[last]

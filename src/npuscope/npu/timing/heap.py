@@ -1,15 +1,17 @@
-"""A heap of (time, number) for the compiled schedule; of equal times the smaller number comes first."""
+"""The events of the compiled schedule, a heap of (time, number); of equal times the smaller number comes first."""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from npuscope.npu.timing.book import N_EVENTS, Book
+from npuscope.npu.timing.compiled import inner
 
 
-@njit(cache=True)
-def push(times: np.ndarray, numbers: np.ndarray, size: int, time: float, number: int) -> int:
-    """Put one in; returns the new size."""
-    place = size
+@inner
+def push(book: Book, time: float, number: int) -> None:
+    """Put one in."""
+    times, numbers = book.event_times, book.events
+    place = book.counts[N_EVENTS]
+    book.counts[N_EVENTS] += 1
     while place > 0:
         above = (place - 1) // 2
         if times[above] < time or (times[above] == time and numbers[above] <= number):
@@ -17,13 +19,14 @@ def push(times: np.ndarray, numbers: np.ndarray, size: int, time: float, number:
         times[place], numbers[place] = times[above], numbers[above]
         place = above
     times[place], numbers[place] = time, number
-    return size + 1
 
 
-@njit(cache=True)
-def pop(times: np.ndarray, numbers: np.ndarray, size: int) -> int:
-    """Take the first out, which the caller has read at place 0; returns the new size."""
-    size -= 1
+@inner
+def pop(book: Book) -> None:
+    """Take the first out, which the caller has read at place 0."""
+    times, numbers = book.event_times, book.events
+    book.counts[N_EVENTS] -= 1
+    size = book.counts[N_EVENTS]
     time, number = times[size], numbers[size]
     place = 0
     while True:
@@ -40,4 +43,3 @@ def pop(times: np.ndarray, numbers: np.ndarray, size: int) -> int:
         times[place], numbers[place] = times[below], numbers[below]
         place = below
     times[place], numbers[place] = time, number
-    return size

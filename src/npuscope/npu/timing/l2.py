@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from npuscope.npu.chip import Chip
+from npuscope.npu.timing.compiled import inner
 
 HIT, MISS, CLEAN_VICTIM, DIRTY_VICTIM = 0, 1, 2, 3
 EMPTY = -1
 TICK = 0
 
 
-@dataclass
-class L2:
-    """The cache's state: `tags` (sets, ways) line numbers, `used` when each was last touched, `dirty`; `clock` (1,).
-
-    It can be carried from one launch to the next (a warm start).
-    """
+class L2Arrays(NamedTuple):
+    """`tags` (sets, ways): line numbers; `used`: when each was last touched; `dirty`; `clock` (1,)."""
 
     tags: np.ndarray
     used: np.ndarray
     dirty: np.ndarray
     clock: np.ndarray
+
+
+@dataclass
+class L2:
+    """The cache's state, which can be carried from one launch to the next; `warm` says that one has used it."""
+
+    arrays: L2Arrays
     warm: bool = False
 
 
@@ -33,15 +37,14 @@ def cold(chip: Chip) -> L2:
     facts = chip.timing.memory
     sets = max(chip.l2.bytes // (facts.line * facts.ways), 1)
     shape = (sets, facts.ways)
-    return L2(np.full(shape, EMPTY, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.uint8),
-              np.zeros(1, np.int64))  # fmt: skip
+    clock = np.zeros(1, np.int64)
+    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), clock))
 
 
-@njit(cache=True)
-def touch(
-    tags: np.ndarray, used: np.ndarray, dirty: np.ndarray, clock: np.ndarray, line: int, writes: bool, allocates: bool
-) -> int:
+@inner
+def touch(l2: L2Arrays, line: int, writes: bool, allocates: bool) -> int:
     """One access to a line: HIT, or MISS, or what a miss pushed out."""
+    tags, used, dirty, clock = l2.tags, l2.used, l2.dirty, l2.clock
     place = line % tags.shape[0]
     clock[TICK] += 1
     ways = tags.shape[1]
@@ -64,9 +67,10 @@ def touch(
     return outcome
 
 
-@njit(cache=True)
-def holds(tags: np.ndarray, line: int) -> bool:
+@inner
+def holds(l2: L2Arrays, line: int) -> bool:
     """Whether a line is in the cache; nothing changes."""
+    tags = l2.tags
     place = line % tags.shape[0]
     for way in range(tags.shape[1]):
         if tags[place, way] == line:
@@ -74,7 +78,7 @@ def holds(tags: np.ndarray, line: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@inner
 def count_line(table: np.ndarray, step: int, line: int, hit: bool) -> None:
     """Count an access in an open hash table (slots, 4): step + 1 (0: free), line, hits, misses."""
     mask = table.shape[0] - 1

@@ -10,6 +10,10 @@ first and last line of code; row of `ranges` (-1: none); part of `gm`; part of `
 access to GM; whether a scalar access to UB waits for the pipes (the compiler's or the library's own flags)."""
 OP_FIELDS = 15
 
+(K_SCALAR, K_WORK, K_COPY, K_SET, K_WAIT, K_BARRIER, K_DRAIN, K_END, K_LOAD_UB, K_STORE_UB, K_LOAD_GM, K_STORE_GM,
+ K_RESULT) = range(13)  # fmt: skip
+"""kinds.Kind as plain numbers, which compile faster."""
+
 # -- costs: (COST_FIELDS, ops) float64 -------------------------------------------------------------------------------------
 
 HIDDEN, BUSY, LATENCY, LATENCY_HIT, BYTES, L2_BYTES = range(6)
@@ -43,6 +47,5 @@ CORE_FIELDS = 12 + 7
 # -- settings: float64 -------------------------------------------------------------------------------------------------------
 
 (F_ISSUE, F_ICACHE_MISS, F_ICACHE_NEXT, F_UB_LOAD, F_UB_STORE, F_DC_HIT, F_DC_MISS_L2, F_DC_MISS_GM, F_FLAG, F_GM_RATE,
- F_L2_RATE, F_WRITE_WEIGHT, F_OVERHEAD, F_DISPATCH, F_ORDERED, F_LINE, F_SETS, F_WAYS, F_ICACHE_AIC, F_ICACHE_AIV,
- F_SAME, F_UNIT) = range(22)  # fmt: skip
-SETTINGS = 22
+ F_L2_RATE, F_WRITE_WEIGHT, F_OVERHEAD, F_DISPATCH, F_LINE) = range(15)  # fmt: skip
+SETTINGS = 15

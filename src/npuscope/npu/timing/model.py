@@ -8,7 +8,9 @@ from npuscope.errors import Unsupported
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing import layout as at
 from npuscope.npu.timing import tables
+from npuscope.npu.timing.book import Found, Given, new_book
 from npuscope.npu.timing.details import Details
+from npuscope.npu.timing.flows import FLOW_FIELDS
 from npuscope.npu.timing.l2 import L2, cold
 from npuscope.npu.timing.program import Program, program_of, settings_of, units_of
 from npuscope.npu.timing.transfers import COUNT_A, COUNT_B, COUNT_C, RUN_BYTES
@@ -35,46 +37,48 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
     l2 = cold(chip) if l2 is None else l2
     warm = l2.warm
     program = program_of(rows, chip)
-    times, results, cores, counted = _run(program, chip, l2)
+    found = _run(program, chip, l2)
     l2.warm = True
     place = np.empty(program.row.size, np.int64)
     place[program.row] = np.arange(program.row.size)
-    times, results = times[:, place], results[:, place]
+    times, results = found.times[:, place], found.result[:, place]
     close = chip.timing.launch.close_us * chip.frequency_mhz
     settings = settings_of(rows, chip)
-    end = float(cores[at.C_END].max(initial=settings[at.F_OVERHEAD])) + close
+    end = float(found.cores[at.C_END].max(initial=settings[at.F_OVERHEAD])) + close
     return Timeline(
         rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL, int(round(end)),
         int(round(settings[at.F_OVERHEAD])), program.steps.steps, tables.slice_table(program, times),
         Details(rows, program.operands, np.arange(program.row.size)),
         transfers=tables.transfer_table(program, times, results),
-        lines=tables.line_table(counted, chip.timing.memory.line),
-        edges=tables.edge_table(program), cores=tables.core_table(cores), units=unit_table(rows),
+        lines=tables.line_table(found.counted, chip.timing.memory.line),
+        edges=tables.edge_table(program), cores=tables.core_table(found.cores), units=unit_table(rows),
         marks=marks_of(rows), losses=_losses(rows, times),
         notes={"model": VERSION, "l2": "warm" if warm else "cold"},
     )  # fmt: skip
 
 
-def _run(program: Program, chip: Chip, l2: L2) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Times and results by op, figures by core, and the count of L2 lines."""
-    from npuscope.npu.timing.engine import schedule
+def _run(program: Program, chip: Chip, l2: L2) -> Found:
+    """The schedule's results, by op."""
+    from npuscope.npu.timing.engine import schedule  # compiled at its first use
 
-    count, cores = program.row.size, len(program.rows.launch.cores)
-    times = np.full((at.TIME_FIELDS, count), at.UNKNOWN_TIME)
-    results = np.zeros((at.RESULT_FIELDS, count), np.int64)
-    figures = np.zeros((at.CORE_FIELDS, cores))
-    counted = np.zeros((_room_for_lines(program, chip), 4), np.int64)
-    units, places = units_of(program.rows, chip)
-    caches = chip.dcache
-    lines = np.array([one.bytes // one.line_bytes for one in (caches.aiv, caches.aic)], np.int64)
-    is_aic = np.array([core.type is CoreType.AIC for core in program.rows.launch.cores], np.int64)
+    rows, settings = program.rows, settings_of(program.rows, chip)
+    count, cores = program.row.size, rows.launch.cores
+    units, places = units_of(rows, chip)
+    icache = chip.timing.icache
+    given = Given(
+        program.ops, program.costs, program.deps, program.ranges, program.transfers.table, units,
+        np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
+        np.array([core.type is CoreType.AIC for core in cores], np.int64),
+        np.array([one.bytes // one.line_bytes for one in (chip.dcache.aiv, chip.dcache.aic)], np.int64),
+        np.array([icache.bytes_aiv, icache.bytes_aic], np.int64) // icache.line_bytes, settings,
+    )  # fmt: skip
+    found = Found(
+        np.full((at.TIME_FIELDS, count), at.UNKNOWN_TIME), np.zeros((at.RESULT_FIELDS, count), np.int64),
+        np.zeros((at.CORE_FIELDS, len(cores))), np.zeros((_room_for_lines(program, chip), 4), np.int64),
+    )  # fmt: skip
     if count:
-        schedule(
-            program.ops, program.costs, program.deps, program.ranges, program.transfers.table, units.astype(np.int64),
-            is_aic, places, lines, l2.tags, l2.used, l2.dirty, l2.clock, counted, settings_of(program.rows, chip),
-            times, results, figures, program.first_op, program.first_of_pipe,
-        )  # fmt: skip
-    return times, results, figures, counted
+        schedule(given, found, new_book(given, program.first_of_pipe, places, FLOW_FIELDS), l2.arrays, places)
+    return found
 
 
 def _room_for_lines(program: Program, chip: Chip) -> int:

@@ -18,11 +18,6 @@ from npuscope.npu.timing.work import Work, work_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, CoreType, Origin, Pipe, Space
 
-SCALAR_KINDS = {
-    "dcci": "dcci", "dcache_preload": "dcci",
-}  # fmt: skip
-VECTOR_ORDERED = ("auto_sync",)
-
 
 @dataclass(frozen=True)
 class Program:
@@ -68,7 +63,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     ops[at.STRICT] = _strict(rows)[order]
     first_of_pipe = _chain(ops, len(rows.launch.cores), chip.timing.scalar.depth)
     deps = _deps(ops, links, op_of_row)
-    ranges = _ranges(ops, operands, order, _orders(rows))
+    ranges = _ranges(ops, operands, order, _orders(rows) and not chip.timing.vector.ordered)
     costs = _costs(rows, steps, work, transfers, copies, chip)[:, order]
     first_op = np.searchsorted(ops[at.CORE], np.arange(len(rows.launch.cores)))
     first_op[np.bincount(ops[at.CORE], minlength=first_op.size) == 0] = -1
@@ -102,7 +97,8 @@ def _orders(rows: LaunchRows) -> bool:
 
 def _strict(rows: LaunchRows) -> np.ndarray:
     """Whether a scalar access waits for the pipes: the compiler's flags are not in the trace, nor the library's."""
-    return (rows.column("origin") == Origin.FRAMEWORK) | _orders(rows)
+    result = np.isin(rows.column("opcode"), [OPCODES.number(name) for name in ("get_rsvd_cnt", "get_vms4_sr")])
+    return (rows.column("origin") == Origin.FRAMEWORK) | _orders(rows) | result
 
 
 def _chain(ops: np.ndarray, cores: int, depth: int) -> np.ndarray:
@@ -199,11 +195,7 @@ def settings_of(rows: LaunchRows, chip: Chip) -> np.ndarray:
     extra = facts.launch.mixed_us if mixed else 0.0
     settings[at.F_OVERHEAD] = (facts.launch.overhead_us + extra) * chip.frequency_mhz
     settings[at.F_DISPATCH] = facts.launch.dispatch
-    settings[at.F_ORDERED] = float(facts.vector.ordered)
-    settings[at.F_LINE], settings[at.F_UNIT] = memory.line, memory.unit
-    settings[at.F_SAME] = memory.same
-    settings[at.F_ICACHE_AIC] = icache.bytes_aic // icache.line_bytes
-    settings[at.F_ICACHE_AIV] = icache.bytes_aiv // icache.line_bytes
+    settings[at.F_LINE] = memory.line
     return settings
 
 
@@ -212,8 +204,8 @@ def units_of(rows: LaunchRows, chip: Chip) -> tuple[np.ndarray, int]:
     cores = rows.launch.cores
     types = {core.type for core in cores}
     if len(types) > 1:
-        return np.cumsum([core.type is CoreType.AIC for core in cores]) - 1, max(chip.cores.aic, 1)
+        return np.cumsum([core.type is CoreType.AIC for core in cores], dtype=np.int64) - 1, max(chip.cores.aic, 1)
     if not chip.split:
-        return np.arange(len(cores)), max(chip.cores.aic + chip.cores.aiv, 1)
+        return np.arange(len(cores), dtype=np.int64), max(chip.cores.aic + chip.cores.aiv, 1)
     places = chip.cores.aiv if types == {CoreType.AIV} else chip.cores.aic
-    return np.arange(len(cores)), max(places, 1)
+    return np.arange(len(cores), dtype=np.int64), max(places, 1)

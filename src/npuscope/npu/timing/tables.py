@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from npuscope.npu.timing import layout as at
-from npuscope.npu.timing.kinds import FIX, MTE1, MTE2, MTE3, M, V, by_opcode
+from npuscope.npu.timing.kinds import FIX, M, MTE1, MTE2, MTE3, V, by_opcode
 from npuscope.npu.timing.links import NO_EDGE
 from npuscope.npu.timing.program import Program
 from npuscope.trace.schema import Space

@@ -8,7 +8,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing.banks import conflicts
-from npuscope.npu.timing.kinds import COMPOSED, FIX, MTE1, MTE2, MTE3, M, V, by_opcode, rate_class
+from npuscope.npu.timing.kinds import COMPOSED, FIX, M, MTE1, MTE2, MTE3, V, by_opcode, rate_class
 from npuscope.npu.timing.operands import SIZES, Operands
 from npuscope.npu.timing.shapes import TOTAL
 from npuscope.trace.rows import LaunchRows
