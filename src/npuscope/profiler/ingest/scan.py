@@ -24,10 +24,16 @@ GM_UNIT, L1_UNIT, OTHER_UNIT, UB_UNIT = 0, 1, 15, 16
 """Units of interfaces: ``B``, ``L1``, any other, and ``UB<n>`` which is UB_UNIT + n; `UNITS` has the rest."""
 UNITS = {b"L0A": 2, b"L0B": 3, b"L0C": 4, b"BT": 5, b"FB": 6}
 
+BRACKETS, QUOTES = 1, 2
+"""Bits of what the operands of a log hold: a bracket (SIMT), a quote (JSON)."""
+SHORTEST_INSTRUCTION, SHORTEST_POINT, SHORTEST_MOVE = 28, 24, 18
+"""Bytes that a line with a row has at least: room for rows is made by it."""
+
 NEWLINE, SPACE, TAB, RETURN = 10, 32, 9, 13
 ZERO, NINE, LOWER_A, LOWER_F, UPPER_A, UPPER_F = 48, 57, 97, 102, 65, 70
 COMMA, COLON, DOT, OPEN, CLOSE, BRACKET, BRACKET_END, BRACE, AT, EQUALS, QUOTE = 44, 58, 46, 40, 41, 91, 93, 123, 64, 61, 34
-LETTER_X, UPPER_X, UPPER_I, UPPER_F_LETTER, UPPER_D, UPPER_R, UPPER_W = 120, 88, 73, 70, 68, 82, 87
+LETTER_X, UPPER_X, UPPER_I, UPPER_F_LETTER, UPPER_D, UPPER_R, UPPER_W, UPPER_Q = 120, 88, 73, 70, 68, 82, 87, 81
+NOISE = np.frombuffer(b"poped from IQ", np.uint8)
 FNV_BASE, FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
 
@@ -98,14 +104,30 @@ def _same(text: np.ndarray, start: int, end: int, other: int, other_end: int) ->
     return True
 
 
+@njit(cache=True)
+def _ends(text: np.ndarray, line: int, at: int, pattern: np.ndarray) -> bool:
+    """Whether `pattern` ends at the letter at a place of a line."""
+    first = at + 1 - pattern.size
+    if first < line:
+        return False
+    for step in range(pattern.size):
+        if text[first + step] != pattern[step]:
+            return False
+    return True
+
+
 @njit(cache=True, nogil=True)
-def scan_instructions(text: np.ndarray, lines: int, room: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """(columns, words, lines that are no instruction) of a popped or retire log of at most `lines` lines. `room` is the
-    size of the table that numbers words, a power of two above twice the number of lines."""
+def scan_instructions(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """(columns, words, letters) of a popped or retire log; `letters` tells what the operands hold, see BRACKETS. Lines
+    that are no instruction, or speak of a queue (``poped from IQ``), have no row."""
+    lines = text.size // SHORTEST_INSTRUCTION + 1
     columns = np.empty((6, lines), np.int64)
     words = np.empty((4, lines), np.int64)
+    room = 64
+    while room < 2 * lines:
+        room *= 2
     table = np.full(room, -1, np.int32)
-    count = known = others = 0
+    count = known = held = 0
     at, size = 0, text.size
     while at < size:
         line = at
@@ -158,12 +180,17 @@ def scan_instructions(text: np.ndarray, lines: int, room: int) -> tuple[np.ndarr
         if not good:
             at = line
         while text[at] != NEWLINE:
+            letter = text[at]
+            if letter == BRACKET:
+                held |= BRACKETS
+            elif letter == QUOTE:
+                held |= QUOTES
+            elif letter == UPPER_Q and text[at - 1] == UPPER_I and _ends(text, line, at, NOISE):
+                good = False
             at += 1
         end = at
         at += 1
         if not good:
-            if end > line and not (end == line + 1 and text[line] == RETURN):
-                others += 1
             continue
         start = name_end
         while start < end and text[start] <= SPACE:
@@ -187,7 +214,7 @@ def scan_instructions(text: np.ndarray, lines: int, room: int) -> tuple[np.ndarr
         columns[0, count], columns[1, count], columns[2, count] = tick, pc, ident
         columns[3, count], columns[4, count], columns[5, count] = word, start, end
         count += 1
-    return columns[:, :count].copy(), words[:, :known].copy(), others
+    return columns[:, :count].copy(), words[:, :known].copy(), held
 
 
 @njit(cache=True)
@@ -213,11 +240,12 @@ def _point_tick(text: np.ndarray, at: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def scan_points(text: np.ndarray, lines: int, patterns: np.ndarray, starts: np.ndarray, kinds: np.ndarray,
-                status: np.ndarray) -> np.ndarray:
+def scan_points(
+    text: np.ndarray, patterns: np.ndarray, starts: np.ndarray, kinds: np.ndarray, status: np.ndarray
+) -> np.ndarray:
     """(5, points): tick, kind, address and the span of what follows it, of the lines of an instruction cache or control unit log that begin, after
     their tick, with one of `patterns` (joined; `starts` bounds them). A miss counts where the line ends with `status`."""
-    points = np.empty((5, lines), np.int64)
+    points = np.empty((5, text.size // SHORTEST_POINT + 1), np.int64)
     count = 0
     at, size = 0, text.size
     while at < size:
@@ -292,9 +320,9 @@ def _key(text: np.ndarray, start: int, end: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def scan_moves(text: np.ndarray, lines: int) -> np.ndarray:
+def scan_moves(text: np.ndarray) -> np.ndarray:
     """(8, moves) of a transfer log: the lines of interfaces, ``<UNIT>RIF`` or ``<UNIT>WIF``, that name an instruction."""
-    moves = np.empty((8, lines), np.int64)
+    moves = np.empty((8, text.size // SHORTEST_MOVE + 1), np.int64)
     count = 0
     at, size = 0, text.size
     while at < size:

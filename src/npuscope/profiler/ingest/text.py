@@ -27,34 +27,21 @@ class LogText:
         """The bytes as an array, (bytes,) uint8."""
         return np.frombuffer(self.raw, np.uint8)
 
-    @cached_property
-    def lines(self) -> int:
-        """How many lines there are."""
-        return self.raw.count(NEWLINE)
-
-    def holds(self, pattern: bytes) -> bool:
-        """Whether `pattern` stands anywhere."""
-        return pattern in self.raw
-
     def spans_with(self, pattern: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """Which of the spans hold `pattern`, (spans,) bool."""
-        if not self.holds(pattern):
-            return np.zeros(starts.size, np.bool_)
         return holding(self.letters, starts, ends, _bytes(pattern))
 
     def numbers(self, key: bytes, starts: np.ndarray, ends: np.ndarray, base: int = 10) -> np.ndarray:
         """The number after `key` in each span, UNKNOWN where there is none, (spans,) int64."""
-        if not self.holds(key):
-            return np.full(starts.size, UNKNOWN, np.int64)
         return numbers_after(self.letters, starts, ends, _bytes(key), base)
 
     def first_numbers(self, keys: Sequence[bytes], starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """The same for the first of several spellings of a key that a span has."""
-        found = np.full(starts.size, UNKNOWN, np.int64)
-        for key in keys:
-            lacking = found == UNKNOWN
-            if lacking.any() and self.holds(key):
-                found = np.where(lacking, self.numbers(key, starts, ends), found)
+        found = self.numbers(keys[0], starts, ends)
+        for key in keys[1:]:
+            lacking = np.flatnonzero(found == UNKNOWN)
+            if lacking.size:
+                found[lacking] = self.numbers(key, starts[lacking], ends[lacking])
         return found
 
     def hashes(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
