@@ -1,5 +1,6 @@
 """The traces of real kernels hold what their timelines hold."""
 
+import sys
 from collections import Counter
 from io import BytesIO
 
@@ -7,12 +8,18 @@ import numpy as np
 import pytest
 from perfetto import PROBLEMS, query
 
+from npuscope.cli.session import run_in_session
+from npuscope.npu.chip import load_chip
+from npuscope.npu.timing import time_launch
 from npuscope.profiler.cores import core_names
+from npuscope.profiler.instruction_timeline.communication import communication
 from npuscope.profiler.instruction_timeline.drawn import Kind, drawn
 from npuscope.profiler.instruction_timeline.instructions import instr_timeline
+from npuscope.profiler.instruction_timeline.labels import Labels
 from npuscope.profiler.instruction_timeline.soundness import complaints
 from npuscope.profiler.writers.perfetto import write_perfetto
 from npuscope.profiler.writers.trace_json import CoreTraces, OnBoard, write_on_board, write_simulator
+from npuscope.trace.rows import launches
 from npuscope.trace.schema import Space
 
 KERNELS = ["add_flags", "matmul_leaky_relu"]
@@ -78,3 +85,40 @@ def test_the_on_board_view_of_a_kernel(example_timeline, written) -> None:
     events = written(write_on_board, timeline, OnBoard(instructions=shown))["traceEvents"]
     assert {e["tid"] for e in events} == {"MTE2", "VECTOR", "MTE3"}  # T43: no SCALAR lane
     assert all("add_flags.py:" in e["args"]["code"] for e in events)
+
+
+KERNEL = """
+import asc, numpy as np
+import asc.lib.runtime as rt
+import asc.runtime.config as config
+config.set_platform(config.Backend.Model)
+@asc.jit
+def kernel(x: asc.GlobalAddress):
+    asc.metrics_prof_start()
+    asc.print_time_stamp(65577)
+    gm = asc.GlobalTensor()
+    gm.set_global_buffer(x)
+    local = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 1024)
+    asc.data_copy(local, gm, 1024)
+    asc.print_time_stamp(65577)
+    asc.metrics_prof_stop()
+kernel[2, rt.current_stream()](np.zeros(1024, np.float32))
+"""
+
+
+def test_marks_of_a_kernel(tmp_path, written, monkeypatch) -> None:
+    pytest.importorskip("asc")
+    script = tmp_path / "marked.py"
+    script.write_text(KERNEL)
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    batches = []
+    assert run_in_session((batches.append,), None, str(script), (), False)[0] == 0
+    timeline = time_launch(next(iter(launches(batches))), load_chip("910B1"))
+    assert timeline.mark("number").tolist() == [65577] * 4
+    found = communication(timeline, Labels({65577: "copy in"}))
+    assert [(item.thread, item.name) for item in found.ranges if item.number >= 0] == [
+        ("core0.veccore0", "copy in"), ("core1.veccore0", "copy in"),
+    ]  # fmt: skip
+    events = written(write_simulator, timeline)["traceEvents"]
+    assert sum(e["ph"] == "X" and e["tid"] == "USERMARK" for e in events) == 2
