@@ -10,6 +10,8 @@ from importlib.resources import files
 from typing import Any, TypeVar, get_type_hints
 
 from npuscope.errors import UserError
+from npuscope.npu.overrides import numbers_of, overridden
+from npuscope.npu.timing_facts import Timing
 from npuscope.trace.schema import Pipe, Space
 
 Table = dict[str, Any]
@@ -139,6 +141,7 @@ class Chip:
     bandwidth: Bandwidth
     paths: tuple[DataPath, ...]
     features: tuple[str, ...]
+    timing: Timing
     system_counter_mhz: int | None = None
 
     def memory(self, space: Space) -> Memory:
@@ -162,21 +165,38 @@ def chip_names() -> list[str]:
     return sorted(table["name"] for table in _tables().values())
 
 
-def load_chip(name: str) -> Chip:
+Overrides = Mapping[str, float]
+"""Values of one run in place of the file's, by dotted name: ``{"timing.mte2.setup": 30, "frequency_mhz": 1500}``."""
+
+
+def load_chip(name: str, overrides: Overrides | None = None) -> Chip:
     """The chip of that name: ``Ascend910B1``, ``ascend910b1`` and ``910B1`` are the same, in any case.
 
-    Raises UserError, listing the known chips, for any other name.
+    Raises UserError for any other name, listing the known chips, and for an override that names no number of the
+    chip's file or does not fit it, listing near ones.
     """
     key = name.strip().lower()
     stem = _stems().get(key) or _stems().get(f"ascend{key}")
     if stem is None:
         raise UserError(f"unknown chip {name!r}; known chips: {', '.join(chip_names())}")
-    return _chip(stem)
+    if not overrides:
+        return _chip(stem)
+    return _made(stem, overridden(_resolve(stem, _tables()), overrides))
+
+
+def fact_names(name: str) -> list[str]:
+    """Every number of a chip that `load_chip` can override, by dotted name, sorted."""
+    load_chip(name)  # for its error
+    key = name.strip().lower()
+    return numbers_of(_resolve(_stems().get(key) or _stems()[f"ascend{key}"], _tables()))
 
 
 @cache
 def _chip(stem: str) -> Chip:
-    table = _resolve(stem, _tables())
+    return _made(stem, _resolve(stem, _tables()))
+
+
+def _made(stem: str, table: Table) -> Chip:
     ceilings: dict[str, float] = table.pop("ceilings", {})
     table["paths"] = tuple(
         DataPath(name, Pipe[path["pipe"]], path.get("port"), ceilings.pop(name, None))
@@ -246,6 +266,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where}: a table is expected, found {value!r}")
         return _record(hint, value, where)
     expected = int if hint == int | None else hint
+    if hint is float and type(value) is int:
+        return float(value)
     if isinstance(expected, type) and type(value) is not expected:
         raise ValueError(f"{where}: {expected.__name__} is expected, found {value!r}")
     return value

@@ -1,161 +1,104 @@
-"""A first timing model: in-order pipes fed by one scalar unit, flags, and fixed costs for each kind of work."""
+"""The timing model: from a launch's trace to a time for every instruction (hardware.md 3, 6)."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
+from npuscope.errors import Unsupported
 from npuscope.npu.chip import Chip
-from npuscope.trace.events import HardEvent
-from npuscope.trace.footprint import FOOTPRINTS
+from npuscope.npu.timing import layout as at
+from npuscope.npu.timing import tables
+from npuscope.npu.timing.book import Found, Given, new_book
+from npuscope.npu.timing.details import Details
+from npuscope.npu.timing.flows import FLOW_FIELDS
+from npuscope.npu.timing.l2 import L2, cold
+from npuscope.npu.timing.program import Program, program_of, settings_of, units_of
+from npuscope.npu.timing.transfers import COUNT_A, COUNT_B, COUNT_C, RUN_BYTES
 from npuscope.trace.marks import marks_of
 from npuscope.trace.rows import LaunchRows
-from npuscope.trace.schema import OPCODES, Origin, Pipe, Role, Space
-from npuscope.trace.timeline import (
-    CORE_COLUMNS,
-    EDGE_COLUMNS,
-    SLICE_COLUMNS,
-    TRANSFER_COLUMNS,
-    UNKNOWN,
-    EdgeKind,
-    Lane,
-    Source,
-    Step,
-    Timeline,
-)
+from npuscope.trace.schema import CoreType
+from npuscope.trace.timeline import Loss, Source, Timeline
 
-SET_FLAG, WAIT_FLAG = OPCODES.number("set_flag"), OPCODES.number("wait_flag")
-BASE = 0x10D0_0000
-LATENCY = {Pipe.MTE2: 600, Pipe.MTE3: 220, Pipe.FIX: 220}
-RATE = {Pipe.MTE2: 100, Pipe.MTE3: 100, Pipe.FIX: 100, Pipe.MTE1: 200, Pipe.V: 64, Pipe.M: 4096, Pipe.S: 1}
-OVERHEAD = 2000
+VERSION = "1"
+"""Of the model: it changes when the same trace and facts give other times."""
 
 
-class Operands(Sequence[str]):
-    """The operands of each slice as text, made when asked for."""
+def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
+    """When each instruction of a launch would run on `chip`.
 
-    def __init__(self, rows: LaunchRows) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return int(self.rows.instruction.shape[1])
-
-    def __getitem__(self, index: Any) -> Any:
-        a, b, c, d, work = (int(self.rows.column(name)[int(index)]) for name in ("a", "b", "c", "d", "work"))
-        return f"a={a}, b={b}, c={c}, d={d}, work={work}"
-
-
-def time_launch(rows: LaunchRows, chip: Chip) -> Timeline:
-    """When each instruction of a launch would run on `chip`."""
-    count = rows.instruction.shape[1]
-    columns = {name: np.full(count, UNKNOWN, np.int64) for name in SLICE_COLUMNS}
-    core, pipe = rows.column("core"), rows.column("pipe")
-    key = (rows.column("site") << 32) + (rows.column("opcode") << 8) + pipe * 4 + rows.column("origin")
-    kinds, first, step = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(np.argsort(first))
-    steps: list[Step | None] = [None] * len(kinds)
-    dtypes = _dtypes(rows)
-    for kind, row in enumerate(first):
-        number = int(order[kind])
-        steps[number] = Step(
-            BASE + 4 * number,
-            OPCODES.names[int(rows.column("opcode")[row])].upper(),
-            Lane(int(pipe[row])),
-            rows.sites[int(rows.column("site")[row])],
-            Origin(int(rows.column("origin")[row])),
-            dtypes.get(int(row), ""),
+    `l2` is the state of the L2 cache at its start, cold where there is none; it is changed to what the launch leaves.
+    Raises Unsupported for the launch of a tile kernel, whose trace has no pipes.
+    """
+    if rows.launch.of_programs:
+        raise Unsupported(
+            f"the timing of {rows.launch.kernel}: a tile kernel's trace has no pipes yet; profile Ascend C kernels"
         )
-    columns["core"], columns["lane"], columns["step"] = core, pipe, order[step]
-    columns["row"] = np.arange(count)
-    columns["work"] = rows.column("work")
-    for name in ("bank_group", "bank"):
-        columns[name] = np.zeros(count, np.int64)
-    edges = _schedule(rows, columns)
-    transfers = _transfers(rows, columns)
-    table = np.stack([columns[name] for name in SLICE_COLUMNS])
-    cores = _cores(rows, columns)
+    l2 = cold(chip) if l2 is None else l2
+    warm = l2.warm
+    program = program_of(rows, chip)
+    found = _run(program, chip, l2)
+    l2.warm = True
+    place = np.empty(program.row.size, np.int64)
+    place[program.row] = np.arange(program.row.size)
+    times, results = found.times[:, place], found.result[:, place]
+    close = chip.timing.launch.close_us * chip.frequency_mhz
+    settings = settings_of(rows, chip)
+    end = float(found.cores[at.C_END].max(initial=settings[at.F_OVERHEAD])) + close
     return Timeline(
-        rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL,
-        int(columns["end"].max(initial=0)), OVERHEAD, [item for item in steps if item is not None], table,
-        Operands(rows), transfers=transfers, edges=edges, cores=cores, notes={"model": "first"},
-        marks=marks_of(rows),
-    )
+        rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL, int(round(end)),
+        int(round(settings[at.F_OVERHEAD])), program.steps.steps, tables.slice_table(program, times),
+        Details(rows, program.operands, np.arange(program.row.size)),
+        transfers=tables.transfer_table(program, times, results),
+        lines=tables.line_table(found.counted, chip.timing.memory.line),
+        edges=tables.edge_table(program), cores=tables.core_table(found.cores), losses=_losses(rows, times),
+        notes={"model": VERSION, "l2": "warm" if warm else "cold"}, marks=marks_of(rows),
+    )  # fmt: skip
 
 
-def _dtypes(rows: LaunchRows) -> dict[int, str]:
-    """The element type of an instruction: that of the buffer of its first access."""
-    found: dict[int, str] = {}
-    for row, buffer in zip(
-        rows.access_column("instruction").tolist(), rows.access_column("buffer").tolist(), strict=True
-    ):
-        found.setdefault(row, rows.buffers[buffer].dtype)
+def _run(program: Program, chip: Chip, l2: L2) -> Found:
+    """The schedule's results, by op."""
+    from npuscope.npu.timing.engine import schedule  # compiled at its first use
+
+    rows, settings = program.rows, settings_of(program.rows, chip)
+    count, cores = program.row.size, rows.launch.cores
+    units, places = units_of(rows, chip)
+    icache = chip.timing.icache
+    given = Given(
+        program.ops, program.costs, program.deps, program.ranges, program.transfers.table, units,
+        np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
+        np.array([core.type is CoreType.AIC for core in cores], np.int64),
+        np.array([one.bytes // one.line_bytes for one in (chip.dcache.aiv, chip.dcache.aic)], np.int64),
+        np.array([icache.bytes_aiv, icache.bytes_aic], np.int64) // icache.line_bytes, settings,
+    )  # fmt: skip
+    found = Found(
+        np.full((at.TIME_FIELDS, count), at.UNKNOWN_TIME), np.zeros((at.RESULT_FIELDS, count), np.int64),
+        np.zeros((at.CORE_FIELDS, len(cores))), np.zeros((_room_for_lines(program, chip), 4), np.int64),
+    )  # fmt: skip
+    if count:
+        schedule(given, found, new_book(given, program.first_of_pipe, places, FLOW_FIELDS), l2.arrays, places)
     return found
 
 
-def _schedule(rows: LaunchRows, columns: dict[str, np.ndarray]) -> np.ndarray:
-    scalar: dict[int, int] = defaultdict(lambda: OVERHEAD)
-    free: dict[tuple[int, int], int] = defaultdict(int)
-    flags: dict[tuple[int, int, int], tuple[int, int]] = {}
-    edges = []
-    names = ("core", "pipe", "opcode", "a", "b", "work")
-    for row, (core, pipe, opcode, a, b, work) in enumerate(zip(*(rows.column(n).tolist() for n in names), strict=True)):
-        issue = scalar[core]
-        scalar[core] = issue + 1
-        columns["fetch"][row], columns["control"][row], columns["issue"][row] = max(issue - 8, 0), issue - 1, issue
-        start = max(issue, free[core, pipe])
-        if opcode == SET_FLAG:
-            end = start + 1
-            flags[core, a, b] = (end, row)
-        elif opcode == WAIT_FLAG:
-            raised, source = flags.pop((core, a, b), (start, -1))
-            end = max(start, raised) + 1
-            if source >= 0:
-                edges.append((source, row, EdgeKind.FLAG, b))
-            if HardEvent(a).target is Pipe.S:
-                scalar[core] = end
-        else:
-            kind = Pipe(pipe)
-            end = start + max(work // RATE.get(kind, 1) if pipe != Pipe.S else 1, 1) + LATENCY.get(kind, 10)
-        if pipe == Pipe.S:
-            scalar[core] = max(scalar[core], end)
-        columns["start"][row], columns["end"][row] = start, end
-        free[core, pipe] = end
-    return np.array(edges, np.int64).reshape(-1, len(EDGE_COLUMNS)).T.copy()
+def _room_for_lines(program: Program, chip: Chip) -> int:
+    """Slots of a hash table that holds every (step, L2 line): a power of two, at most half filled."""
+    table, line = program.transfers.table, chip.timing.memory.line
+    runs = table[COUNT_A] * table[COUNT_B] * table[COUNT_C]
+    touched = runs * (table[RUN_BYTES] // line + 2)
+    step = program.steps.of_row[np.repeat(np.arange(program.transfers.first.size - 1), np.diff(program.transfers.first))]
+    by_step = np.bincount(step, touched, minlength=1)
+    there = sum(buffer.size // line + 2 for buffer in program.rows.buffers if buffer.space == 0)
+    most = int(np.minimum(by_step, max(there, 1)).sum())
+    return 1 << max(2 * most, 16).bit_length()
 
 
-def _transfers(rows: LaunchRows, columns: dict[str, np.ndarray]) -> np.ndarray:
-    columns["bytes"] = np.zeros(rows.instruction.shape[1], np.int64)
-    reads: dict[int, tuple[int, int]] = {}
+def _losses(rows: LaunchRows, times: np.ndarray) -> tuple[Loss, ...]:
+    """What the timeline lacks: the end of a trace, and instructions that never come to run."""
     found = []
-    accesses = zip(*(rows.access_column(n).tolist() for n in ("instruction", "role", "buffer", "address", "footprint")),
-                   strict=True)
-    for row, role, buffer, address, footprint in accesses:
-        space = rows.buffers[buffer].space
-        if columns["lane"][row] not in (Pipe.MTE1, Pipe.MTE2, Pipe.MTE3, Pipe.FIX):
-            continue
-        if role == Role.READ:
-            reads[row] = (int(space), address)
-            continue
-        source, at = reads.get(row, (int(Space.GM), UNKNOWN))
-        shape = FOOTPRINTS[footprint] if footprint >= 0 else None
-        size = shape.offsets().size if shape is not None else int(rows.explicit[-1 - footprint].starts.size)
-        place = at if source == Space.GM else address if space is Space.GM else UNKNOWN
-        lines = -(-size // 512) if place != UNKNOWN else 0
-        if lines:
-            columns["bytes"][row] += size
-        found.append((row, source, int(space), place, size, -(-size // 128), 0, lines, 0,
-                      int(columns["start"][row]), int(columns["end"][row])))
-    return np.array(found, np.int64).reshape(-1, len(TRANSFER_COLUMNS)).T.copy()
-
-
-def _cores(rows: LaunchRows, columns: dict[str, np.ndarray]) -> np.ndarray:
-    table = np.full((len(CORE_COLUMNS), len(rows.launch.cores)), UNKNOWN, np.int64)
-    for core in range(len(rows.launch.cores)):
-        mine = columns["core"] == core
-        table[CORE_COLUMNS.index("start"), core] = OVERHEAD
-        table[CORE_COLUMNS.index("end"), core] = columns["end"][mine].max(initial=OVERHEAD)
-        table[CORE_COLUMNS.index("scalar_busy"), core] = int((mine & (columns["lane"] == Pipe.S)).sum())
-    return table
+    if not rows.whole:
+        found.append(Loss("trace", "the trace ends before the launch does; what comes after is missing"))
+    untimed = int((times[at.END] == at.UNKNOWN_TIME).sum())
+    if untimed:
+        total = times.shape[1]
+        text = f"{untimed} of {total} instructions have no time: what they wait for never happens in this trace"
+        found.append(Loss("untimed", text, count=untimed, total=total))
+    return tuple(found)

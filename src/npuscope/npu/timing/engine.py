@@ -1,0 +1,185 @@
+"""The compiled schedule: when every instruction of a launch is issued, starts and is done.
+
+Everything that follows from what is known is worked out at once, core by core and pipe by pipe (`settle`); only copies
+through the memory that all cores share start and end in order of time. So a copy begins when nothing that could come
+before it is left, and the result does not depend on the order in which cores are looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npuscope.npu.timing.book import (
+    A_NEXT, A_QUEUED, N_BEGUN, N_EVENTS, N_FLOWS, N_TODO, P_FREE, Book, Found, Given, queue, wake,
+)  # fmt: skip
+from npuscope.npu.timing.compiled import inner, outer
+from npuscope.npu.timing.flows import GM, L2, LEFT, LONE, advance, first_to_end, remove, share, time_left
+from npuscope.npu.timing.heap import pop, push
+from npuscope.npu.timing.kinds import SLOTS, S
+from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, L2Arrays, count_line, touch
+from npuscope.npu.timing.layout import (
+    BUSY, C_END, C_START, CORE, F_DISPATCH, F_GM_RATE, F_L2_RATE, F_LINE, F_OVERHEAD, F_WRITE_WEIGHT, GM0, GM1, HITS,
+    L2_BYTES, LATENCY, LATENCY_HIT, MISSES, SLOT, START, STEP, UNKNOWN_TIME, VICTIMS,
+)  # fmt: skip
+from npuscope.npu.timing.pipes import NO_COPY, pass_on, run_pipe
+from npuscope.npu.timing.scalar_unit import run_scalar
+from npuscope.npu.timing.transfers import (
+    ADDRESS, ALLOCATE, COUNT_A, COUNT_B, COUNT_C, RUN_BYTES, STRIDE_A, STRIDE_B, STRIDE_C, WEIGHT, WRITE,
+)  # fmt: skip
+
+
+@outer
+def schedule(given: Given, found: Found, book: Book, l2: L2Arrays, places: int) -> None:
+    """Fill `found` and leave in `l2` what the launch does; the chip runs `places` blocks at a time."""
+    blocks, agents = given.first_core.size - 1, given.units.size * SLOTS
+    while book.counts[N_BEGUN] < min(places, blocks):
+        begin(given, found, book, given.settings[F_OVERHEAD] + book.counts[N_BEGUN] * given.settings[F_DISPATCH])
+    now = 0.0
+    while True:
+        settle(given, found, book, l2)
+        flow = first_to_end(book)
+        rest = time_left(book, flow)
+        coming = book.event_times[0] if book.counts[N_EVENTS] else np.inf
+        if flow < 0 and coming == np.inf:
+            break
+        if coming <= now + rest:
+            advance(book, max(coming - now, 0.0))
+            now = max(coming, now)
+            number = book.events[0]
+            pop(book)
+            if number < agents:
+                start_copy(given, found, book, l2, number)
+                share(book, given.settings[F_GM_RATE], given.settings[F_L2_RATE])
+            elif book.counts[N_BEGUN] < blocks:
+                take_over(given, book, number - agents)
+                begin(given, found, book, now + given.settings[F_DISPATCH])
+        else:
+            advance(book, rest)
+            now += rest
+            end_copy(given, found, book, flow, now)
+            share(book, given.settings[F_GM_RATE], given.settings[F_L2_RATE])
+
+
+@inner
+def settle(given: Given, found: Found, book: Book, l2: L2Arrays) -> None:
+    """Work out everything that follows from what is known."""
+    while book.counts[N_TODO] > 0:
+        book.counts[N_TODO] -= 1
+        agent = book.todo[book.counts[N_TODO]]
+        book.agents[A_QUEUED, agent] = 0
+        if agent % SLOTS == S:
+            if run_scalar(given, found, book, l2, agent // SLOTS):
+                leave(given, found, book, agent // SLOTS)
+            continue
+        op = book.agents[A_NEXT, agent]
+        if op >= 0 and found.times[START, op] != UNKNOWN_TIME:
+            continue  # its copy is under way
+        start = run_pipe(given, found, book, agent)
+        if start != NO_COPY:
+            op = book.agents[A_NEXT, agent]
+            found.times[START, op] = start
+            wake(book, op)
+            push(book, start, agent)
+
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+
+
+@inner
+def begin(given: Given, found: Found, book: Book, time: float) -> None:
+    """Start the cores of the next block."""
+    unit = book.counts[N_BEGUN]
+    book.counts[N_BEGUN] += 1
+    for core in range(given.first_core[unit], given.first_core[unit + 1]):
+        agent = core * SLOTS + S
+        book.agents[A_NEXT, agent] = given.first_op[core]
+        book.state[P_FREE, agent] = time
+        found.cores[C_START, core] = found.cores[C_END, core] = time
+        book.running[unit] += 1
+        queue(book, agent)
+
+
+@inner
+def leave(given: Given, found: Found, book: Book, core: int) -> None:
+    """A core's kernel has ended; with the last one of its block there is room for another block."""
+    unit = given.units[core]
+    found.cores[C_END, core] = book.state[P_FREE, core * SLOTS + S]
+    book.running[unit] -= 1
+    if book.running[unit] == 0:
+        end = 0.0
+        for other in range(given.first_core[unit], given.first_core[unit + 1]):
+            end = max(end, found.cores[C_END, other])
+        push(book, end, given.units.size * SLOTS + unit)
+
+
+@inner
+def take_over(given: Given, book: Book, unit: int) -> None:
+    """The next block runs on the cores of one that has ended, with what their caches hold."""
+    fresh, first = given.first_core[book.counts[N_BEGUN]], given.first_core[unit]
+    for core in range(given.first_core[unit + 1] - first):
+        book.place[fresh + core] = book.place[first + core]
+
+
+# -- copies through GM -------------------------------------------------------------------------------------------------
+
+
+@inner
+def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int) -> None:
+    """A copy begins to move its data."""
+    op, flow = book.agents[A_NEXT, agent], book.counts[N_FLOWS]
+    book.flow_ops[flow] = op
+    book.flows[LEFT, flow] = 1.0
+    book.flows[LONE, flow] = max(given.costs[BUSY, op], 1e-3)
+    book.flows[GM, flow] = look_up(given, found, l2, op)
+    book.flows[L2, flow] = given.costs[L2_BYTES, op]
+    book.counts[N_FLOWS] += 1
+
+
+@inner
+def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> None:
+    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency."""
+    op = book.flow_ops[flow]
+    agent = given.ops[CORE, op] * SLOTS + given.ops[SLOT, op]
+    remove(book, flow)
+    end = now + given.costs[LATENCY_HIT if found.result[MISSES, op] == 0 else LATENCY, op]
+    pass_on(given, found, book, agent, op, now, end, end)
+    queue(book, agent)
+
+
+@inner
+def look_up(given: Given, found: Found, l2: L2Arrays, op: int) -> float:
+    """Take a copy through L2; returns the bytes that it asks of GM."""
+    asked = 0.0
+    for access in range(given.ops[GM0, op], given.ops[GM1, op]):
+        for one in range(given.gm[COUNT_A, access]):
+            for two in range(given.gm[COUNT_B, access]):
+                low = given.gm[ADDRESS, access] + one * given.gm[STRIDE_A, access] + two * given.gm[STRIDE_B, access]
+                for _ in range(given.gm[COUNT_C, access]):
+                    asked += look_up_run(given, found, l2, op, access, low)
+                    low += given.gm[STRIDE_C, access]
+    return asked
+
+
+@inner
+def look_up_run(given: Given, found: Found, l2: L2Arrays, op: int, access: int, low: int) -> float:
+    """The lines of one run of bytes from `low` on; returns the bytes asked of GM."""
+    size, asked = np.int64(given.settings[F_LINE]), 0.0
+    high = low + given.gm[RUN_BYTES, access]
+    writes, allocates = given.gm[WRITE, access] == 1, given.gm[ALLOCATE, access] == 1
+    weight = given.gm[WEIGHT, access] / 1000.0
+    for line in range(low // size, (high - 1) // size + 1):
+        outcome = touch(l2, line, writes, allocates)
+        count_line(found.counted, given.ops[STEP, op], line, outcome == HIT)
+        if outcome == HIT:
+            found.result[HITS, op] += 1
+            continue
+        found.result[MISSES, op] += 1
+        found.result[VICTIMS, op] += outcome > MISS
+        if outcome == DIRTY_VICTIM:
+            asked += size * given.settings[F_WRITE_WEIGHT]
+        part = (min(high, (line + 1) * size) - max(low, line * size)) * weight
+        if not writes:
+            asked += part
+        elif not allocates:
+            asked += part * given.settings[F_WRITE_WEIGHT]
+    return asked

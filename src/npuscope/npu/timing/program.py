@@ -1,0 +1,211 @@
+"""A launch's trace as the arrays that the compiled schedule reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npuscope.npu.chip import Chip
+from npuscope.npu.timing import layout as at
+from npuscope.npu.timing.kinds import FIX, MTE2, MTE3, SLOT_OF_PIPE, SLOTS, Kind, S, V, by_opcode, kind_of
+from npuscope.npu.timing.links import Links, kinds_waiting, links_of
+from npuscope.npu.timing.operands import Operands, operands_of
+from npuscope.npu.timing.shapes import HIGH, LOW
+from npuscope.npu.timing.steps import Steps, steps_of
+from npuscope.npu.timing.transfers import Transfers, transfers_of
+from npuscope.npu.timing.work import Work, work_of
+from npuscope.trace.rows import LaunchRows
+from npuscope.trace.schema import OPCODES, CoreType, Origin, Pipe, Space
+
+
+@dataclass(frozen=True)
+class Program:
+    """`row` of each op, and what :mod:`.layout` describes. `kind` and `slot` are (rows,)."""
+
+    rows: LaunchRows
+    row: np.ndarray
+    slot: np.ndarray
+    kind: np.ndarray
+    steps: Steps
+    operands: Operands
+    work: Work
+    transfers: Transfers
+    links: Links
+    ops: np.ndarray
+    costs: np.ndarray
+    deps: np.ndarray
+    ranges: np.ndarray
+    first_op: np.ndarray
+    first_of_pipe: np.ndarray
+
+
+def program_of(rows: LaunchRows, chip: Chip) -> Program:
+    """Everything that does not depend on time."""
+    operands = operands_of(rows)
+    slot = SLOT_OF_PIPE[rows.column("pipe")]
+    kind = _kinds(rows, slot, operands)
+    copies = kind == Kind.COPY
+    steps = steps_of(rows, operands, chip)
+    work = work_of(rows, slot, operands, chip)
+    transfers = transfers_of(rows, slot, copies, operands, chip)
+    links = links_of(rows, slot, chip)
+    kind = kinds_waiting(kind, links)
+    order = np.argsort(rows.column("core"), kind="stable")
+    op_of_row = np.empty(order.size, np.int64)
+    op_of_row[order] = np.arange(order.size)
+    ops = np.full((at.OP_FIELDS, order.size), -1, np.int64)
+    ops[at.CORE], ops[at.SLOT], ops[at.KIND] = rows.column("core")[order], slot[order], kind[order]
+    ops[at.STEP] = steps.of_row[order]
+    ops[at.LINE0], ops[at.LINE1] = steps.first_line[ops[at.STEP]], steps.last_line[ops[at.STEP]]
+    ops[at.GM0], ops[at.GM1] = transfers.first[order], transfers.first[order + 1]
+    ops[at.PLACE] = operands.per_row(operands.gm, operands.address, 0)[order]
+    ops[at.STRICT] = _strict(rows)[order]
+    first_of_pipe = _chain(ops, len(rows.launch.cores), chip.timing.scalar.depth)
+    deps = _deps(ops, links, op_of_row)
+    ranges = _ranges(ops, operands, order, _orders(rows) and not chip.timing.vector.ordered)
+    costs = _costs(rows, steps, work, transfers, copies, chip)[:, order]
+    first_op = np.searchsorted(ops[at.CORE], np.arange(len(rows.launch.cores)))
+    first_op[np.bincount(ops[at.CORE], minlength=first_op.size) == 0] = -1
+    return Program(
+        rows, order, slot, kind, steps, operands, work, transfers, links, ops, costs, deps, ranges, first_op,
+        first_of_pipe,
+    )  # fmt: skip
+
+
+def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands) -> np.ndarray:
+    """How each row runs."""
+    kind = by_opcode(rows.column("opcode"), kind_of)
+    work = kind == Kind.WORK
+    has_gm = operands.per_row(operands.gm, np.ones(operands.row.size, np.int64)) > 0
+    has_local = operands.per_row(operands.local, np.ones(operands.row.size, np.int64)) > 0
+    named = by_opcode(rows.column("opcode"), lambda name: "gm" in name or name == "fixpipe", bool)
+    inside = (slot == FIX) & has_local & ~has_gm & (operands.target >= 0)  # L0C to L1 or UB
+    moving = np.isin(slot, (MTE2, MTE3, FIX)) & (has_gm | (named & ~inside))
+    kind[work & moving] = Kind.COPY
+    kind[work & (slot == S)] = Kind.SCALAR
+    kind[(kind == Kind.LOAD_UB) & has_gm] = Kind.LOAD_GM
+    kind[(kind == Kind.STORE_UB) & has_gm] = Kind.STORE_GM
+    kind[(kind == Kind.BARRIER) & (rows.column("pipe") == Pipe.ALL)] = Kind.DRAIN
+    return kind
+
+
+def _orders(rows: LaunchRows) -> bool:
+    """Whether the compiler orders dependent vector instructions itself."""
+    return rows.launch.options.get("auto_sync", "True") != "False"
+
+
+def _strict(rows: LaunchRows) -> np.ndarray:
+    """Whether a scalar access waits for the pipes: the compiler's flags are not in the trace, nor the library's."""
+    result = np.isin(rows.column("opcode"), [OPCODES.number(name) for name in ("get_rsvd_cnt", "get_vms4_sr")])
+    return (rows.column("origin") == Origin.FRAMEWORK) | _orders(rows) | result
+
+
+def _chain(ops: np.ndarray, cores: int, depth: int) -> np.ndarray:
+    """Fill NEXT and AHEAD; returns the first op of each agent, -1 where it has none."""
+    agent = ops[at.CORE] * SLOTS + ops[at.SLOT]
+    order = np.argsort(agent, kind="stable")
+    sorted_agents = agent[order]
+    same = sorted_agents[1:] == sorted_agents[:-1]
+    ops[at.NEXT, order[:-1][same]] = order[1:][same]
+    if order.size > depth:
+        far = sorted_agents[depth:] == sorted_agents[:-depth]
+        ops[at.AHEAD, order[depth:][far]] = order[:-depth][far]
+    first = np.full(cores * SLOTS, -1, np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], ~same])) if order.size else np.empty(0, np.int64)
+    first[sorted_agents[starts]] = order[starts]
+    first[S::SLOTS] = -1
+    return first
+
+
+def _deps(ops: np.ndarray, links: Links, op_of_row: np.ndarray) -> np.ndarray:
+    """Fill DEP0 and DEP1; returns the links as (3, links): op, delay, whether the scalar unit waits."""
+    later = op_of_row[links.later]
+    order = np.argsort(later, kind="stable")
+    later = later[order]
+    ops[at.DEP0] = np.searchsorted(later, np.arange(ops.shape[1]))
+    ops[at.DEP1] = np.searchsorted(later, np.arange(ops.shape[1]), "right")
+    return np.stack(
+        [op_of_row[links.earlier[order]].astype(np.float64), links.delay[order], links.at_issue[order].astype(float)]
+    )
+
+
+def _ranges(ops: np.ndarray, operands: Operands, order: np.ndarray, ordered: bool) -> np.ndarray:
+    """Fill RANGE of vector instructions; returns (8, vector instructions): bytes of UB written and read, as low and high
+    of each operand. Where the compiler does not order them nothing is filled."""
+    vector = np.flatnonzero((ops[at.SLOT] == V) & (ops[at.KIND] == Kind.WORK)) if ordered else np.empty(0, np.int64)
+    ranges = np.zeros((2 * at.RANGES, max(vector.size, 1)), np.int64)
+    ops[at.RANGE, vector] = np.arange(vector.size)
+    if not vector.size:
+        return ranges
+    index = np.full(operands.rows, -1, np.int64)
+    index[order[vector]] = np.arange(vector.size)
+    place = np.flatnonzero((operands.space == Space.UB) & (index[operands.row] >= 0))
+    row = operands.row[place]
+    low = operands.address[place] + operands.shape[LOW, place]
+    high = operands.address[place] + operands.shape[HIGH, place]
+    writes = operands.writes[place]
+    reads = np.flatnonzero(~writes)
+    rank = np.arange(reads.size) - np.searchsorted(row[reads], row[reads])
+    for number in range(at.RANGES - 1):
+        mine = reads[rank == number]
+        ranges[2 * number + 2, index[row[mine]]], ranges[2 * number + 3, index[row[mine]]] = low[mine], high[mine]
+    out = np.flatnonzero(writes)
+    ranges[0] = np.iinfo(np.int64).max
+    np.minimum.at(ranges[0], index[row[out]], low[out])
+    np.maximum.at(ranges[1], index[row[out]], high[out])
+    return ranges
+
+
+def _costs(
+    rows: LaunchRows, steps: Steps, work: Work, transfers: Transfers, copies: np.ndarray, chip: Chip
+) -> np.ndarray:
+    """(COST_FIELDS, rows)."""
+    facts = chip.timing
+    costs = np.zeros((at.COST_FIELDS, rows.instruction.shape[1]))
+    costs[at.HIDDEN] = steps.hidden[steps.of_row] * facts.scalar.each
+    busy = np.where(copies, transfers.busy, work.busy)
+    dcci = rows.column("opcode") == OPCODES.number("dcci")
+    if dcci.any():
+        whole = dcci & (rows.column("a") == 1)
+        busy = np.where(whole, facts.sync.dcci_all, np.where(dcci, facts.sync.dcci, busy))
+    costs[at.BUSY] = busy
+    costs[at.LATENCY] = np.where(copies, transfers.latency, work.latency)
+    costs[at.LATENCY_HIT] = np.where(copies, transfers.latency_hit, work.latency)
+    costs[at.BYTES] = transfers.bytes
+    costs[at.L2_BYTES] = transfers.bytes * transfers.wide
+    return costs
+
+
+def settings_of(rows: LaunchRows, chip: Chip) -> np.ndarray:
+    """(SETTINGS,) float64."""
+    facts, settings = chip.timing, np.zeros(at.SETTINGS)
+    scalar, icache, memory = facts.scalar, facts.icache, facts.memory
+    settings[at.F_ISSUE] = scalar.issue
+    settings[at.F_ICACHE_MISS], settings[at.F_ICACHE_NEXT] = icache.miss, icache.next
+    settings[at.F_UB_LOAD], settings[at.F_UB_STORE] = scalar.ub_load, scalar.ub_store
+    settings[at.F_DC_HIT] = scalar.cache_hit
+    settings[at.F_DC_MISS_L2], settings[at.F_DC_MISS_GM] = scalar.cache_miss_l2, scalar.cache_miss_gm
+    settings[at.F_FLAG] = facts.sync.flag
+    per_cycle = 1e3 / chip.frequency_mhz  # GB/s to bytes per cycle
+    settings[at.F_GM_RATE] = chip.bandwidth.gm * memory.gm * per_cycle
+    settings[at.F_L2_RATE] = chip.bandwidth.l2 * memory.l2 * per_cycle
+    settings[at.F_WRITE_WEIGHT] = memory.write_weight
+    mixed = len({core.type for core in rows.launch.cores}) > 1
+    extra = facts.launch.mixed_us if mixed else 0.0
+    settings[at.F_OVERHEAD] = (facts.launch.overhead_us + extra) * chip.frequency_mhz
+    settings[at.F_DISPATCH] = facts.launch.dispatch
+    settings[at.F_LINE] = memory.line
+    return settings
+
+
+def units_of(rows: LaunchRows, chip: Chip) -> tuple[np.ndarray, int]:
+    """((cores,) the block that each core starts with, how many blocks run at a time)."""
+    cores = rows.launch.cores
+    types = {core.type for core in cores}
+    if len(types) > 1:
+        return np.cumsum([core.type is CoreType.AIC for core in cores], dtype=np.int64) - 1, max(chip.cores.aic, 1)
+    if not chip.split:
+        return np.arange(len(cores), dtype=np.int64), max(chip.cores.aic + chip.cores.aiv, 1)
+    places = chip.cores.aiv if types == {CoreType.AIV} else chip.cores.aic
+    return np.arange(len(cores), dtype=np.int64), max(places, 1)
