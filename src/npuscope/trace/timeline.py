@@ -150,19 +150,19 @@ def empty(columns: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class DistinctTexts(Sequence[str]):
-    """Texts of which many are equal: `texts` are those that differ, `index` (rows,) says which one each row has.
+    """Texts of which many are equal: `texts` are those that differ, `which` (rows,) says which one each row has.
     A timeline whose details are of this kind is written much faster than one whose details are made one by one."""
 
     texts: Sequence[str]
-    index: np.ndarray
+    which: np.ndarray
 
     def __len__(self) -> int:
-        return int(self.index.size)
+        return int(self.which.size)
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self.texts[number] for number in self.index[row].tolist()]
-        return self.texts[int(self.index[row])]
+            return [self.texts[number] for number in self.which[row].tolist()]
+        return self.texts[int(self.which[row])]
 
 
 @dataclass(slots=True)

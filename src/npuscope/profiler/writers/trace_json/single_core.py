@@ -1,5 +1,5 @@
-"""trace.json of one core of a simulator run (opprof.md 2.6, schemaVersion 1): a process for each lane, a thread for each
-row of slices that overlap."""
+"""trace.json of one core of a simulator run (opprof.md 2.6, schemaVersion 1): a process for each lane, a thread for
+each row of slices that overlap."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from npuscope.profiler.instruction_timeline.stacking import stacked
 from npuscope.profiler.writers.event_file import EventFile
 from npuscope.profiler.writers.text_rows import Sheet, Texts
 from npuscope.profiler.writers.trace_json.frame import SINGLE, head
-from npuscope.profiler.writers.trace_json.options import Shown
+from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
 from npuscope.profiler.writers.trace_json.simulator import mark_arguments, thread
 from npuscope.profiler.writers.trace_json.slice_rows import BYTES, FORMS, TRACK, SliceRows, ranges, split
 from npuscope.trace.timeline import UNKNOWN, DistinctTexts, Lane, Source, Timeline
 
 
-def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = Shown()) -> int:  # noqa: B008 - frozen
+def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = EVERYTHING) -> int:
     """Write the trace of one core (an index in ``launch.cores``) into `file`; how many events it has."""
     return CoreTraces(timeline, shown).write(file, core)
 
@@ -28,7 +28,7 @@ def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = Sh
 class CoreTraces:
     """The trace.json files of a launch's cores: what they share is computed once."""
 
-    def __init__(self, timeline: Timeline, shown: Shown = Shown()) -> None:  # noqa: B008 - frozen
+    def __init__(self, timeline: Timeline, shown: Shown = EVERYTHING) -> None:
         self.timeline = timeline
         found = drawn(timeline)
         self.rows = SliceRows(timeline, found, lambda core, lane, warp: b"")
@@ -91,14 +91,14 @@ def process(place: int) -> int:
 
 
 def memory_lanes(timeline: Timeline, place: np.ndarray) -> np.ndarray:
-    """Places in which scalar instructions with a memory operand (``XD:`` in a vendor's log) have a lane of their own."""
+    """Places in which scalar instructions with a memory operand (``XD:`` in a vendor's log) have their own lane."""
     if timeline.source is not Source.SIMULATOR:
         return place
     scalar = np.flatnonzero((timeline.slice("lane") == Lane.SCALAR) & (timeline.slice("warp") == UNKNOWN))
     details = timeline.details
     if isinstance(details, DistinctTexts):
         known = np.array(["XD:" in text for text in details.texts], bool)
-        moved = known[details.index[scalar]]
+        moved = known[details.which[scalar]]
     else:
         moved = np.array(["XD:" in details[row] for row in scalar.tolist()], bool)
     place = place.copy()

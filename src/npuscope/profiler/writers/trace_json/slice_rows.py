@@ -87,11 +87,10 @@ class SliceRows:
 
     def _threads(self, texts: Texts, which: np.ndarray) -> np.ndarray:
         """What SIMT instructions say about their threads."""
-        threads = np.where(self.timeline.slice("warp")[which] == UNKNOWN, UNKNOWN, self.timeline.slice("threads")[which])
-        distinct, index = np.unique(threads, return_inverse=True)
-        return texts.numbers(
-            b"" if number == UNKNOWN else b", [threadNum:%d]" % number for number in distinct.tolist()
-        )[index] if distinct.size else index
+        warp, threads = self.timeline.slice("warp")[which], self.timeline.slice("threads")[which]
+        distinct, index = np.unique(np.where(warp == UNKNOWN, UNKNOWN, threads), return_inverse=True)
+        words = (b"" if number == UNKNOWN else b", [threadNum:%d]" % number for number in distinct.tolist())
+        return texts.numbers(words)[index]
 
 
 def place(timeline: Timeline) -> np.ndarray:
@@ -115,6 +114,6 @@ def detail_numbers(timeline: Timeline, texts: Texts, which: np.ndarray) -> np.nd
     """The numbers of the operands of some slices, as the inside of a JSON string."""
     details = timeline.details
     if isinstance(details, DistinctTexts):
-        distinct, index = np.unique(details.index[which], return_inverse=True)
+        distinct, index = np.unique(details.which[which], return_inverse=True)
         return texts.more([quoted(details.texts[number])[1:-1] for number in distinct.tolist()]) + index
     return texts.numbers(quoted(details[row])[1:-1] for row in which.tolist())
