@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from npuscope.npu.chip import Chip
 from npuscope.profiler.cores import sub_block_names
-from npuscope.trace.schema import CoreType, Launch
+from npuscope.trace.schema import Launch
 
 AI_CORE = "AiCore"
 """What the core of a chip is called that does not tell cube and vector cores apart."""
@@ -41,11 +41,3 @@ def blocks_of(launch: Launch, chip: Chip) -> list[Block]:
     for index, (number, name) in enumerate(core_kinds(launch, chip)):
         found.setdefault(number, Block(number, {})).cores[name] = index
     return [found[number] for number in sorted(found)]
-
-
-def operator_type(launch: Launch, chip: Chip) -> str:
-    """What kind of operator a launch is: ``cube``, ``vector``, ``mix`` or ``AiCore``."""
-    if not chip.split:
-        return AI_CORE
-    types = {core.type for core in launch.cores}
-    return "mix" if len(types) > 1 else "cube" if CoreType.AIC in types else "vector"

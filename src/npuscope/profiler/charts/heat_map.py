@@ -10,9 +10,9 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.profiler.charts.blocks import Block, blocks_of
-from npuscope.profiler.charts.traffic import Ways, event, moved, ways
+from npuscope.profiler.charts.traffic import Ways, ways
 from npuscope.profiler.counters import Counters
-from npuscope.trace.schema import Space
+from npuscope.trace.schema import Launch
 from npuscope.trace.timeline import Timeline
 
 
@@ -146,12 +146,15 @@ CUBE_WAYS = {
         _P.L2_TO_L1: "gm_to_l1", _P.L1_TO_L2: "l1_to_gm", _P.GM_OR_L1_TO_L0A: "to_l0a", _P.GM_OR_L1_TO_L0B: "to_l0b",
         _P.L0A_TO_CUBE: "l0a_to_cube", _P.L0B_TO_CUBE: "l0b_to_cube", _P.CUBE_TO_L0C: "cube_to_l0c",
         _P.L0C_TO_CUBE: "l0c_to_cube", _P.L0C_TO_L1: "l0c_to_l1", _P.L0C_TO_L2: "l0c_to_gm",
+        _P.GM_TO_L0A_AIC: "gm_to_l0a", _P.GM_TO_L0B_AIC: "gm_to_l0b", _P.L1_TO_L0A_AIC: "l1_to_l0a",
+        _P.L1_TO_L0B_AIC: "l1_to_l0b",
     },
     "A5": {
         _P.L2_TO_L1: "gm_to_l1", _P.GM_OR_L1_TO_L0A: "to_l0a", _P.GM_OR_L1_TO_L0B: "to_l0b",
         _P.L0A_TO_CUBE: "l0a_to_cube", _P.L0B_TO_CUBE: "l0b_to_cube", _P.CUBE_TO_L0C: "cube_to_l0c",
         _P.L0C_TO_CUBE: "l0c_to_cube", _P.L0C_TO_FIXP: "l0c_read", _P.FIXP_TO_L2: "l0c_to_gm",
         _P.FIXP_TO_L1: "l0c_to_l1", _P.FIXP_TO_UB: "l0c_to_ub", _P.FIXP_TO_UB_2: "l0c_to_ub_2",
+        _P.L1_TO_UB: "l1_to_ub",
     },
     "310P": {
         _P.L2_OR_UB_TO_L1: "to_l1", _P.L1_TO_L0A: "to_l0a", _P.L2_OR_L1_TO_L0B: "to_l0b",
@@ -161,32 +164,22 @@ CUBE_WAYS = {
     },
 }  # fmt: skip
 """The ways of a core with a cube, and what is known of them. The path between L1 and L0 has the same place in the
-pictures of A2 and A5, though data from GM cannot take it on A5."""
+pictures of A2 and A5, though data from GM cannot take it on A5. Which of the two UB data from L1 goes to is not known;
+the first one's way stands for both."""
 
 VECTOR_WAYS = {
     "A2": {
         _P.L2_TO_UB: "gm_to_ub", _P.UB_TO_L2: "ub_to_gm", _P.UB_TO_VEC: "ub_to_vec", _P.VEC_TO_UB: "vec_to_ub",
     },
     "A5": {
-        _P.L2_TO_UB: "gm_to_ub", _P.UB_TO_VEC: "ub_to_vec", _P.VEC_TO_UB: "vec_to_ub",
-        _P.L2_TO_DCACHE: "l2_to_dcache", _P.VEC_TO_DCACHE: "vec_to_dcache", _P.DCACHE_TO_VEC: "dcache_to_vec",
+        _P.L2_TO_UB: "gm_to_ub", _P.UB_TO_L2: "ub_to_gm", _P.UB_TO_VEC: "ub_to_vec", _P.VEC_TO_UB: "vec_to_ub",
+        _P.UB_TO_L1: "ub_to_l1", _P.L2_TO_DCACHE: "l2_to_dcache", _P.VEC_TO_DCACHE: "vec_to_dcache",
+        _P.DCACHE_TO_VEC: "dcache_to_vec",
     },
 }  # fmt: skip
 """The ways of a first vector core."""
 
-EXACT_WAYS = {
-    _P.UB_TO_L2: (Space.UB, Space.GM, "ub_to_gm"),
-    _P.L1_TO_UB: (Space.L1, Space.UB, "l1_to_ub"),
-    _P.UB_TO_L1: (Space.UB, Space.L1, "ub_to_l1"),
-}
-"""Ways of A5's vector cores that no counter tells: the transfers themselves are added up."""
-
-DETAIL_WAYS = {
-    _P.GM_TO_L0A_AIC: (Space.GM, Space.L0A, "gm_to_l0a"),
-    _P.GM_TO_L0B_AIC: (Space.GM, Space.L0B, "gm_to_l0b"),
-    _P.L1_TO_L0A_AIC: (Space.L1, Space.L0A, "l1_to_l0a"),
-    _P.L1_TO_L0B_AIC: (Space.L1, Space.L0B, "l1_to_l0b"),
-}
+DETAIL_WAYS = (_P.GM_TO_L0A_AIC, _P.GM_TO_L0B_AIC, _P.L1_TO_L0A_AIC, _P.L1_TO_L0B_AIC)
 """What ``MemoryDetail`` adds on A2: which of GM and L1 filled L0 (opprof.md 1.4)."""
 
 FAMILIES = {"A2": "910B", "A5": "910A5", "310P": "310P"}
@@ -196,7 +189,7 @@ EVICTED = 512
 
 def heat_map(timeline: Timeline, chip: Chip, counters: Counters) -> HeatMap:
     """The memory graph of each block of a launch."""
-    graph = _Graph(timeline, ways(timeline, chip, counters))
+    graph = _Graph(timeline.launch, ways(timeline, chip, counters))
     return HeatMap(FAMILIES[counters.columns], tuple(graph.block(block) for block in blocks_of(timeline.launch, chip)))
 
 
@@ -208,18 +201,15 @@ def second(path: MemoryPath) -> MemoryPath:
 class _Graph:
     """Builds the graphs of a launch; every figure is an array over its cores, made once."""
 
-    def __init__(self, timeline: Timeline, known: Ways) -> None:
-        self.timeline, self.known, self.columns = timeline, known, known.counters.columns
+    def __init__(self, launch: Launch, known: Ways) -> None:
+        self.known, self.columns = known, known.counters.columns
         self.hits, self.misses = known.l2()
-        self.share = known.chip.bandwidth.gm / max(len(blocks_of(timeline.launch, known.chip)), 1)
+        self.share = known.chip.peak_rates()["gm"] / max(len(blocks_of(launch, known.chip)), 1)
         self.tables: dict[MemoryPath, tuple[np.ndarray, np.ndarray, float | None]] = {}
         for path, name in {**CUBE_WAYS[self.columns], **VECTOR_WAYS.get(self.columns, {})}.items():
             way = known.traffic(name)
             assert way is not None, name
             self.tables[path] = (way.requests(known.counters), way.bytes(known.counters), way.ceiling(known.chip))
-        exact = {"A2": DETAIL_WAYS, "A5": EXACT_WAYS}.get(self.columns, {})
-        for path, (source, target, name) in exact.items():
-            self._exact(path, source, target, name)
         self._main_memory()
 
     def block(self, block: Block) -> BlockMemory:
@@ -236,9 +226,8 @@ class _Graph:
     def _of_core(self, name: str, core: int) -> list[Flow]:
         """The ways of one core."""
         if not name.startswith("vector"):
-            detail = DETAIL_WAYS if self.columns == "A2" else {}
-            return [self._flow(path, path, [core]) for path in (*CUBE_WAYS[self.columns], *detail)]
-        paths = (*VECTOR_WAYS.get(self.columns, {}), *(EXACT_WAYS if self.columns == "A5" else ()))
+            return [self._flow(path, path, [core]) for path in CUBE_WAYS[self.columns]]
+        paths = VECTOR_WAYS.get(self.columns, {})
         return [self._flow(path, second(path) if name == "vector1" else path, [core]) for path in paths]
 
     def _flow(self, path: MemoryPath, shown: MemoryPath, cores: list[int]) -> Flow:
@@ -251,11 +240,6 @@ class _Graph:
         share = 100.0 * min(bandwidth, peak) / peak if bandwidth is not None and peak else None
         return Flow(shown, _whole(requests[cores].sum()), int(amount), bandwidth, share)
 
-    def _exact(self, path: MemoryPath, source: Space, target: Space, name: str) -> None:
-        way = self.known.chip.path(name)
-        size = moved(self.timeline, "bytes", source, target)
-        self.tables[path] = (moved(self.timeline, "requests", source, target), size, way.ceiling if way else None)
-
     def _main_memory(self) -> None:
         """GM and L2: reads are the misses, writes the lines put out. A block's peak is its share of the chip's rate."""
         known = self.known
@@ -264,7 +248,7 @@ class _Graph:
         self.tables[_P.GM_TO_L2] = (read.requests(known.counters), read.bytes(known.counters), self.share)
         write = known.traffic("l2_to_gm")
         if write is None:
-            lines = evicted(self.timeline, known.counters)
+            lines = evicted(known.counters)
             self.tables[_P.L2_TO_GM] = (lines, lines * EVICTED, self.share)
         else:
             self.tables[_P.L2_TO_GM] = (write.requests(known.counters), write.bytes(known.counters), self.share)
@@ -282,17 +266,15 @@ class _Graph:
         total = self.known.cycles[core]
         boxes = []
         for unit in wanted:
-            busy = event(self.known.counters, events[unit != "Cube"])[core]
+            busy = self.known.counters[events[unit != "Cube"]][core]
             ratio = None if np.isnan(busy) or not total else float(100 * busy / total)
             boxes.append(UnitBox(unit, _whole(busy), int(total), ratio))
         return boxes
 
 
-def evicted(timeline: Timeline, counters: Counters) -> np.ndarray:
-    """L2 lines written back to GM for each core's sake, (cores,): no more than it missed with a write."""
-    lines = moved(timeline, "victims")
-    missed = event(counters, 1282)
-    return np.where(np.isnan(missed), lines, np.minimum(lines, missed))
+def evicted(counters: Counters) -> np.ndarray:
+    """L2 lines written back to GM for each core's sake on A2, (cores,): no more than it missed with a write."""
+    return np.asarray(np.fmin(counters[156], counters[1282]))
 
 
 def _whole(value: float) -> int | None:

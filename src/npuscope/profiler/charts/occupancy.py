@@ -9,7 +9,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.profiler.charts.blocks import AI_CORE, core_kinds
-from npuscope.profiler.charts.traffic import Ways, event, ways
+from npuscope.profiler.charts.traffic import Ways, ways
 from npuscope.profiler.counters import Counters
 from npuscope.trace.timeline import Timeline
 
@@ -72,7 +72,7 @@ def occupancy(timeline: Timeline, chip: Chip, counters: Counters) -> Occupancy:
     for index, (block, name) in enumerate(core_kinds(timeline.launch, chip)):
         total = hits[index] + misses[index]
         issued = None if np.isnan(simt[index]) else int(simt[index])
-        busy = event(counters, 1284)[index]
+        busy = counters[1284][index]
         cores.append(
             CoreLoad(
                 block, name if name == AI_CORE else name[:-1], 0 if name == AI_CORE else int(name[-1]),
@@ -136,10 +136,10 @@ def _main_memory(known: Ways) -> np.ndarray:
     """Bytes that each core moved to and from main memory, (cores,): what its counters of the bus say."""
     terms = {"A2": (128, (1292, 1293, 1294)), "A5": (128, (1058, 1059)), "310P": (512, (18, 19))}
     size, numbers = terms[known.counters.columns]
-    rows = np.stack([event(known.counters, number) for number in numbers])
+    rows = np.stack([known.counters[number] for number in numbers])
     return np.asarray(np.where(np.isnan(rows).all(0), np.nan, np.nansum(rows, 0)) * size)
 
 
 def _simt(known: Ways) -> np.ndarray:
     """Instructions of SIMT functions that each core issued, (cores,); NaN where none is known."""
-    return np.asarray(sum(event(known.counters, number) for number in (1466, 1467, 1468)))
+    return np.asarray(sum(known.counters[number] for number in (1466, 1467, 1468)))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npuscope.npu.chip import Chip
-from npuscope.profiler.charts.traffic import event
 from npuscope.profiler.counters import Counters
 from npuscope.profiler.element_types import element_bytes, operand_name
 from npuscope.trace.timeline import Lane, Timeline
@@ -95,7 +94,7 @@ def vector_operations(chip: Chip, counters: Counters) -> list[Operations]:
     parts: dict[str, float] = {}
     cycles = 0.0
     for name, (terms, each) in VECTOR_CLASSES.get(counters.columns, {}).items():
-        ran = float(np.nansum(sum(factor * event(counters, number) for number, factor in terms.items())))
+        ran = float(np.nansum(sum(factor * counters[number] for number, factor in terms.items())))
         if ran > 0:
             parts[name], cycles = ran * each, cycles + ran
     if not parts:

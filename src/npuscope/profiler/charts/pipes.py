@@ -8,7 +8,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.profiler.charts.blocks import core_kinds
-from npuscope.profiler.charts.traffic import event, ways
+from npuscope.profiler.charts.traffic import ways
 from npuscope.profiler.counters import Counters
 from npuscope.trace.timeline import Timeline
 
@@ -57,7 +57,7 @@ def pipe_figures(counters: Counters, name: str, core: int, cycles: float) -> lis
     """The pipes of core number `core`, whose cycles are `cycles`."""
 
     def read(number: int | None) -> float | None:
-        value = np.nan if number is None else float(event(counters, number)[core])
+        value = np.nan if number is None else float(counters[number][core])
         return None if np.isnan(value) else value
 
     found = []

@@ -10,7 +10,7 @@ from npuscope.npu.chip import Chip
 from npuscope.profiler.charts.heat_map import EVICTED, evicted
 from npuscope.profiler.charts.operations import Operations, cube_operations, simt_operations, vector_operations
 from npuscope.profiler.charts.pipes import busiest
-from npuscope.profiler.charts.traffic import L2_EVENTS, Ways, event, ways
+from npuscope.profiler.charts.traffic import L2_EVENTS, Ways, ways
 from npuscope.profiler.counters import Counters
 from npuscope.trace.timeline import Timeline
 
@@ -62,12 +62,12 @@ class Roofline:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line measures: its name, the ways whose bytes count, and the peak of one core: bytes a cycle, or None for
-    what the chip says of the ways themselves."""
+    """What a line measures: its name, the ways whose bytes count, and the peak of one core: bytes a cycle, the name of
+    one of the chip's rates, or None for what the chip says of the ways themselves."""
 
     name: str
     ways: tuple[str, ...]
-    peak: int | None = None
+    peak: int | str | None = None
 
 
 UNIT_LINES = (
@@ -97,12 +97,14 @@ UNITS_310P = (
     Line("L1 Read + Write", ("l1_read", "l1_write"), 768), Line("Write to L1", ("l1_write",), 256),
     Line("Read from L1", ("l1_read",), 128), Line("Write to L0A", ("to_l0a",), 256),
     Line("Write to L0B", ("to_l0b",), 128),
-    Line("UB Read + Write", ("ub_to_gm", "to_ub", "ub_to_vec", "vec_to_ub"), 256), Line("Read from UB", ("ub_to_gm",), 128), Line("Write to UB", ("to_ub",), 128),
+    Line("UB Read + Write", ("ub_to_gm", "to_ub", "ub_to_vec", "vec_to_ub"), 256),
+    Line("Read from UB", ("ub_to_gm",), 128), Line("Write to UB", ("to_ub",), 128),
     Line("Vector Read UB", ("ub_to_vec",), 256), Line("Vector Write UB", ("vec_to_ub",), 256),
 )  # fmt: skip
 PIPES = {
     "A2": (
-        Line("MTE1", ("to_l0a", "to_l0b")), Line("MTE2", ("gm_to_l1",)), Line("MTE3", ("l1_to_gm",)),
+        Line("MTE1", ("to_l0a", "to_l0b")), Line("MTE2", ("gm_to_l1", "gm_to_l0a", "gm_to_l0b"), "mte2_write"),
+        Line("MTE3", ("l1_to_gm",)),
         Line("FIXP", ("l0c_to_l1", "l0c_to_gm")),
     ),
     "A5": (
@@ -193,7 +195,8 @@ class _Drawing:
     def main_memory(self, cube: list[Operations], vector: list[Operations]) -> RooflineChart:
         """The picture of GM and L2, whose bytes are those of all cores."""
         gm, l2 = self.main_bytes()
-        rates = (("GM Read + Write", gm, self.chip.bandwidth.gm), ("L2 Read + Write", l2, self.chip.bandwidth.l2))
+        peaks = self.chip.peak_rates()
+        rates = (("GM Read + Write", gm, peaks["gm"]), ("L2 Read + Write", l2, peaks["l2"]))
         named = [*(unit.prefixed("Cube") for unit in cube), *(unit.prefixed("SIMT") for unit in vector)]
         units = named if self.columns == "A5" else [*cube, *vector]
         found = [self.roof(unit, name, amount, rate / 1000) for name, amount, rate in rates for unit in units]
@@ -203,15 +206,18 @@ class _Drawing:
         """Bytes between GM and L2, and all that L2 moved (opprof.md 3.2)."""
         counters, read = self.known.counters, self.known.bytes("gm_to_l2")
         if self.columns == "A2":
-            gm = np.nansum(read) + np.nansum(evicted(self.timeline, counters)) * EVICTED
-            written, found = event(counters, 1280), event(counters, 1284) + event(counters, 1288)
+            gm = np.nansum(read) + np.nansum(evicted(counters)) * EVICTED
+            written, found = counters[1280], counters[1284] + counters[1288]
             return float(gm), float(gm + np.nansum(written) * 512 + np.nansum(found) * 128)
         gm = np.nansum(read) + np.nansum(self.known.bytes("l2_to_gm"))
-        return float(gm), float(gm + 128 * sum(np.nansum(event(counters, n)) for n in L2_EVENTS["A5"].hits))
+        return float(gm), float(gm + 128 * sum(np.nansum(counters[n]) for n in L2_EVENTS["A5"].hits))
 
     def bandwidth(self, line: Line, amounts: list[float], cores: int) -> float:
         """TB/s of all cores on a line's ways; 0 where nothing is published. Ways of unequal peaks count as much as
         they were used."""
+        rates = self.chip.peak_rates()
+        if isinstance(line.peak, str):
+            return rates.get(line.peak, 0.0) * cores / 1024
         if line.peak is not None:
             return line.peak * self.chip.frequency_mhz * cores * 1e6 / 2**40
         weighted, total = 0.0, 0.0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from npuscope.npu.chip import Chip
-from npuscope.profiler.charts.blocks import operator_type
 from npuscope.profiler.counters import Counters
-from npuscope.trace.schema import Space
+from npuscope.profiler.metrics import kernel_type
 from npuscope.trace.timeline import Timeline
 
 GIB = 2**30
@@ -18,38 +17,43 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A way's requests of `size` bytes are the sum of `terms` (event number, factor). `peak` is the most it carries:
-    the name of a data path of the chip, or bytes a cycle; None where nothing is published."""
+    """A way's requests of `size` bytes are the sum of `terms` (event number, factor); the bytes of `path` (a way that
+    counters know by name, ``GM_L0A``) are added, those of `less` taken off. `peak` is the most it carries: the name of
+    one of the chip's rates, or bytes a cycle; None where nothing is published."""
 
     size: int
-    terms: Mapping[int, int]
+    terms: Mapping[int, int] = field(default_factory=dict)
     peak: str | int | None = None
-
-    def requests(self, counters: Counters) -> np.ndarray:
-        """Requests of each core, (cores,) float64; NaN where a counter is missing or the sum makes no sense."""
-        total = sum(factor * event(counters, number) for number, factor in self.terms.items())
-        return np.where(total >= 0, total, np.nan)
+    path: str = ""
+    less: str = ""
 
     def bytes(self, counters: Counters) -> np.ndarray:
-        """Bytes of each core, (cores,) float64."""
-        return np.asarray(self.requests(counters) * self.size)
+        """Bytes of each core, (cores,) float64; NaN where a counter is missing or the sum makes no sense."""
+        total = np.zeros(counters.total_cycles.shape)
+        for number, factor in self.terms.items():
+            total = total + factor * counters[number] * self.size
+        for name, sign in ((self.path, 1), (self.less, -1)):
+            if name:
+                total = total + sign * counters.paths.get(name, np.nan)
+        return np.where(total >= 0, total, np.nan)
+
+    def requests(self, counters: Counters) -> np.ndarray:
+        """Requests of each core, (cores,) float64."""
+        return np.asarray(np.ceil(self.bytes(counters) / self.size))
 
     def ceiling(self, chip: Chip) -> float | None:
         """The most that one core carries, GB/s (2^30 where it follows from a port's width); None is not known."""
         if isinstance(self.peak, str):
-            path = chip.path(self.peak)
-            return path.ceiling if path else None
+            return chip.peak_rates().get(self.peak)
         return self.peak * chip.frequency_mhz * 1e6 / GIB if self.peak else None
-
-
-def event(counters: Counters, number: int) -> np.ndarray:
-    """One counter, (cores,) float64; NaN throughout where there is no such counter."""
-    known = counters.values.get(number)
-    return np.full(counters.total_cycles.shape, np.nan) if known is None else known
 
 
 A2: dict[str, Traffic] = {
     "gm_to_l2": Traffic(128, {1286: 1, 1290: 1}),
+    "gm_to_l0a": Traffic(256, {}, "l1_to_l0a", path="GM_L0A"),
+    "gm_to_l0b": Traffic(128, {}, "l1_to_l0b", path="GM_L0B"),
+    "l1_to_l0a": Traffic(256, {28: 1}, "l1_to_l0a", less="GM_L0A"),
+    "l1_to_l0b": Traffic(128, {34: 1}, "l1_to_l0b", less="GM_L0B"),
     "gm_to_l1": Traffic(256, {50: 1, 518: -1}, "gm_to_l1"),
     "l1_to_gm": Traffic(128, {19: 4, 518: 1, 524: -1}, "l1_to_gm"),
     "l0c_to_l1": Traffic(128, {518: 1}, "l0c_to_l1"),
@@ -86,6 +90,9 @@ A5: dict[str, Traffic] = {
     "l1_write": Traffic(128, {1801: 1}, 256),
     "l0c_read": Traffic(128, {1804: 1, 1806: 1, 1815: 1, 1059: 1}, 512),
     "gm_to_ub": Traffic(128, {1058: 1, 1407: -1, 1408: -1}, "gm_to_ub"),
+    "ub_to_gm": Traffic(128, {}, "ub_to_gm", path="UB_GM"),
+    "ub_to_l1": Traffic(128, {}, "ub_to_l1", path="UB_L1"),
+    "l1_to_ub": Traffic(128, {}, "l1_to_ub", path="L1_UB"),
     "ub_to_vec": Traffic(256, {1393: 1}, 512),
     "vec_to_ub": Traffic(256, {1394: 1}, 512),
     "l2_to_dcache": Traffic(128, {1407: 1, 1408: 1}),
@@ -153,13 +160,13 @@ class Ways:
         """Hits and misses of the L2 cache, (cores,) float64; on 310P the cache counts hits and requests."""
         events = L2_EVENTS.get(self.counters.columns)
         if events is None:
-            hits = event(self.counters, 106)
-            return hits, event(self.counters, 120) + event(self.counters, 121) - hits
+            hits = self.counters[106]
+            return hits, self.counters[120] + self.counters[121] - hits
         return (self._total(events.hits), self._total(events.misses))
 
     def _total(self, numbers: tuple[int, ...]) -> np.ndarray:
         """Sum of counters; those that are missing count nothing unless all are."""
-        rows = np.stack([event(self.counters, number) for number in numbers])
+        rows = np.stack([self.counters[number] for number in numbers])
         return np.where(np.isnan(rows).all(0), np.nan, np.nansum(rows, 0))
 
     def rate(self, amount: np.ndarray) -> np.ndarray:
@@ -171,21 +178,6 @@ class Ways:
 
 def ways(timeline: Timeline, chip: Chip, counters: Counters) -> Ways:
     """The ways of a launch. Where it has cube and vector cores, rates are over the whole task."""
-    mixed = operator_type(timeline.launch, chip) == "mix"
+    mixed = kernel_type(timeline, chip) == "mix"
     whole = np.full(counters.total_cycles.shape, float(timeline.cycles))
     return Ways(counters, chip, whole if mixed else counters.total_cycles)
-
-
-def moved(timeline: Timeline, column: str, source: Space | None = None, target: Space | None = None) -> np.ndarray:
-    """Sum of a transfer column on each core, (cores,) float64, of the transfers between two memories (None: any);
-    NaN where nothing is known."""
-    owner, values = timeline.transfer("slice"), timeline.transfer(column)
-    cores = len(timeline.launch.cores)
-    if not values.size:
-        return np.full(cores, np.nan)
-    chosen = (owner >= 0) & (values >= 0)
-    if source is not None:
-        chosen &= timeline.transfer("source") == source
-    if target is not None:
-        chosen &= timeline.transfer("target") == target
-    return np.bincount(timeline.slice("core")[owner[chosen]], values[chosen], minlength=cores)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from npuscope.npu.chip import Chip
-from npuscope.profiler.charts.blocks import Block, blocks_of, operator_type
+from npuscope.profiler.charts.blocks import Block, blocks_of
 from npuscope.profiler.insight.plain import Json, whole, written
+from npuscope.profiler.metrics import kernel_type
 from npuscope.profiler.profile import Profile
 from npuscope.trace.schema import CoreType
 
@@ -16,7 +17,7 @@ def base_info(profile: Profile, advice: list[str], device: int = 0, pid: int = 0
     """The document."""
     timeline, chip = profile.timeline, profile.chip
     launch = timeline.launch
-    kind = operator_type(launch, chip)
+    kind = kernel_type(timeline, chip)
     cubes = sum(core.type is CoreType.AIC for core in launch.cores)
     document: Json = {
         "name": launch.kernel,

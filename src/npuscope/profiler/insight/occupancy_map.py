@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from npuscope.profiler.charts.blocks import operator_type
 from npuscope.profiler.charts.heat_map import FAMILIES
 from npuscope.profiler.charts.occupancy import CoreLoad
 from npuscope.profiler.insight.plain import Json, count, figure, written
+from npuscope.profiler.metrics import kernel_type
 from npuscope.profiler.profile import Profile
 
 
@@ -18,7 +18,7 @@ def occupancy_map(profile: Profile) -> Json:
         cores.setdefault(core.block, []).append(_core(core, simt))
     return {
         "soc": FAMILIES[profile.counters.columns],
-        "op_type": operator_type(profile.timeline.launch, profile.chip),
+        "op_type": kernel_type(profile.timeline, profile.chip),
         "advice": "\n".join(chart.advice),
         "op_detail": [{"core_id": block, "core_detail": cores[block]} for block in sorted(cores)],
     }
