@@ -51,8 +51,8 @@ def attend(program: Callable[[], int], interrupted: Callable[[], None], limit: L
     """Run `program` in a child process and wait for its end.
 
     In the child, this leaves by SystemExit with what `program` returns (or `program` replaces the process). A first
-    Ctrl-C calls `interrupted` and lets the child end, a second one kills it and raises Quit. At the `limit` the child and
-    all that it has started are interrupted, then killed.
+    Ctrl-C calls `interrupted` and lets the child end, a second one kills it and raises Quit. At the `limit` the child
+    and all that it has started are interrupted, then killed.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -17,7 +17,7 @@ from npuscope.cli.output import complain
 from npuscope.cli.plan import Plan
 from npuscope.cli.profile_compare import Baseline
 from npuscope.cli.profile_files import Wanted
-from npuscope.cli.profile_folder import STAGE, RunFolder
+from npuscope.cli.profile_folder import RunFolder
 from npuscope.cli.profile_launches import Model, Profiled, chip_with, from_batches, from_run
 from npuscope.cli.profile_options import facts_of, formats_of, profile_options
 from npuscope.cli.profile_run import SPOOL, Gathered, gathered

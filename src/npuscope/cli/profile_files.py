@@ -7,13 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
-from npuscope.cli.msopprof.inputs import Labels
 from npuscope.cli.profile_folder import STATUS, Place, RunFolder
 from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
 from npuscope.profiler.cores import core_names
 from npuscope.profiler.counters import count
+from npuscope.profiler.ingest import write_dumps
 from npuscope.profiler.insight import Blocks, Mode, wanted_types
+from npuscope.profiler.instruction_timeline.communication import communication
+from npuscope.profiler.instruction_timeline.instructions import instr_timeline
+from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels
+from npuscope.profiler.instruction_timeline.pipes import EVERY_PIPE, PipeChoice
+from npuscope.profiler.instruction_timeline.states import pipe_timeline
+from npuscope.profiler.instruction_timeline.warps import WarpFeature, is_simt, not_simt, warps
 from npuscope.profiler.metrics import metric_tables
 from npuscope.profiler.profile import Profile
 from npuscope.profiler.region import marked_part
@@ -23,7 +29,14 @@ from npuscope.profiler.writers.bin import BlockType, pieces_of, write_bin
 from npuscope.profiler.writers.csv import table_text
 from npuscope.profiler.writers.perfetto import write_perfetto
 from npuscope.profiler.writers.simulator_csv import simulator_tables
-from npuscope.profiler.writers.trace_json import CoreTraces, Shown, shown_of, write_simulator
+from npuscope.profiler.writers.trace_json import (
+    CoreTraces,
+    OnBoard,
+    Shown,
+    shown_of,
+    write_on_board,
+    write_simulator,
+)
 from npuscope.report.profile.document import profile_json
 from npuscope.report.profile.page import page
 from npuscope.trace.timeline import Timeline
@@ -31,6 +44,9 @@ from npuscope.trace.timeline import Timeline
 FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
 
 TRACE = "trace.json"
+SIMT_ARCH = "3510"
+"""The architecture whose kernels can run in warps."""
+
 REPORT = "report"
 """The folder of what the vendor's tool does not write."""
 
@@ -42,15 +58,15 @@ of them, and it is said."""
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is to be written of each launch: the groups, the `formats`, the cores that the simulator's files are for
-    (empty: all), the pipes of the on-board timeline (empty: all), whether raw dumps are kept, names for time stamps,
+    (empty: all), the `pipes` of the on-board timeline, whether raw dumps are kept, names for time stamps,
     and the user's own rules."""
 
     selection: Selection
     formats: frozenset[str] = frozenset(FORMATS)
     cores: tuple[int, ...] = ()
-    pipes: tuple[str, ...] = ()
+    pipes: PipeChoice = EVERY_PIPE
     dump: bool = False
-    labels: Labels | None = None
+    labels: Labels = NO_LABELS
     rules: tuple[Any, ...] = ()
 
 
@@ -78,6 +94,8 @@ class LaunchFiles:
             self._on_board()
         if selection.simulated_timeline:
             self._simulated()
+        if self.wanted.dump:
+            self._dump()
         if "perfetto" in self.wanted.formats:
             self._perfetto()
         return self.warnings
@@ -86,8 +104,34 @@ class LaunchFiles:
         """What `msprof op` writes."""
         if "csv" in self.wanted.formats:
             self._tables()
+        self._on_board_trace()
         if "bin" in self.wanted.formats:
             self._blocks(self.place, self.profile, Mode.OP, wanted_types(self.wanted.selection))
+
+    def _on_board_trace(self) -> None:
+        """The timeline as a card gives it, where there is something to show; what it lacks becomes a loss."""
+        selection, timeline = self.wanted.selection, self.profile.timeline
+        shown = OnBoard(
+            instr_timeline(timeline, self.wanted.pipes) if selection.instructions else None,
+            pipe_timeline(timeline) if selection.pipes else None,
+            tuple(warps(timeline)) if self.profile.chip.arch == SIMT_ARCH else (),
+            communication(timeline, self.wanted.labels) if timeline.marks.shape[1] else None,
+        )
+        if selection.stalls and not is_simt(timeline):
+            self.warnings += not_simt(WarpFeature, timeline.launch.kernel)
+        if not shown.empty and "trace" in self.wanted.formats:
+            with _opened(self.place, TRACE) as file:
+                write_on_board(file, timeline, shown)
+        timeline.losses = (*timeline.losses, *shown.losses)
+
+    def _dump(self) -> None:
+        """The logs that a simulator would have written, and what the viewer's code tables hold."""
+        timeline = self._of_cores().timeline
+        write_dumps(timeline, self.place.inside("dump").file(""))
+        report = self.place.inside(REPORT)
+        for block in Blocks(self.profile, frozenset((BlockType.FILE_API, BlockType.INSTR_API)), Mode.SIMULATOR):
+            name = "api_files.json" if block.type is BlockType.FILE_API else "api_instr.json"
+            report.write(name, block.text)
 
     def _blocks(self, place: Place, profile: Profile, mode: Mode, types: frozenset[BlockType]) -> None:
         """The file that MindStudio Insight loads, with the timeline of the same folder."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,10 +15,9 @@ from npuscope.npu.timing import time_launch
 from npuscope.npu.timing.l2 import L2, cold
 from npuscope.profiler.choice import Choice
 from npuscope.profiler.profile import Profile
-from npuscope.trace.rows import LaunchRows, launches
 from npuscope.trace.recorder import Batch
+from npuscope.trace.rows import LaunchRows, launches
 from npuscope.trace.timeline import Loss
-
 
 STOPPED = "stopped"
 """The kind of the loss that says that a launch did not come to its end."""
@@ -114,6 +113,19 @@ def from_batches(batches: Iterable[Batch], choice: Choice, model: Model) -> Iter
             kept += 1
 
     return _profiled(chosen(), model)
+
+
+def from_dumps(folder: Path, chip: Chip | None, cores: Collection[int] = ()) -> Iterator[Profiled]:
+    """The launches whose simulator logs are in a folder or below it; `chip` is the one that was simulated (None: found
+    out), `cores` those to read (empty: all). Raises UserError where nothing can be read."""
+    from npuscope.profiler.ingest import read_dumps
+
+    orders = Counter[str]()
+    for number, timeline in enumerate(read_dumps(folder, chip, cores or None)):
+        launch = timeline.launch
+        launched = Launched(number, launch.kernel, timeline.chip, launch.device, 0, cores_of(launch), "", (), number)
+        yield Profiled(launched, orders[launch.kernel], Profile(timeline, chip or load_chip(timeline.chip)))
+        orders[launch.kernel] += 1
 
 
 def _profiled(pairs: Iterable[tuple[Launched, LaunchRows | None]], model: Model) -> Iterator[Profiled]:

@@ -22,7 +22,7 @@ def profile_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--format", "form", default="all", metavar="NAMES",
                      help=f"Which files, by comma: {', '.join(FORMATS)} or all (default)."),
         click.option("--metrics", default="full,TimelineDetail", metavar="NAMES",
-                     help="What of a launch, by comma, as --aic-metrics of msopprof; basic, full, timeline for several."),
+                     help="What of a launch, by comma, as --aic-metrics of msopprof; basic, full, timeline: several."),
         click.option("--kernel", default="", metavar="NAMES",
                      help="Only kernels with these prefixes, split by |; * is any text; regex:RE."),
         click.option("--skip", type=click.IntRange(0), default=0, help="Leave out the first N launches."),

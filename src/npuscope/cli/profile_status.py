@@ -26,8 +26,8 @@ class Status:
     ``started``; ``partial`` (something is missing that should be there), ``application`` (exit, signal, interrupted,
     timed_out, stopped: it was ended because there was enough; null where none ran), ``launches`` (seen, kept, left_out:
     how many of each kernel), ``kernels`` (one for each that was written: kernel, launch, device, folder, chip, source
-    of the times, cycles, microseconds, slices, partial, losses, notes), ``failed`` (kernel, launch, reason), ``warnings``
-    and ``files``.
+    of the times, cycles, microseconds, slices, partial, losses, notes), ``failed`` (kernel, launch, reason),
+    ``warnings`` and ``files``.
     """
 
     def __init__(self, mode: str, command: str) -> None:
@@ -90,6 +90,6 @@ def _kernel(profile: Profile) -> dict[str, Any]:
 
 def _loss(loss: Loss) -> dict[str, Any]:
     return {
-        "kind": loss.kind, "text": loss.text, "core": loss.core, "lane": loss.lane.name if loss.lane is not None else "",
+        "kind": loss.kind, "text": loss.text, "core": loss.core, "lane": "" if loss.lane is None else loss.lane.name,
         "count": loss.count, "total": loss.total, "addresses": [f"{address:#x}" for address in loss.addresses],
     }  # fmt: skip

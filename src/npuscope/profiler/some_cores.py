@@ -42,7 +42,7 @@ def some_cores(timeline: Timeline, numbers: Collection[int]) -> Timeline:
     number = np.where(mine, np.cumsum(mine) - 1, -1)
     slices = timeline.slices[:, rows]
     slices[SLICE_COLUMNS.index("core")] = place[slices[SLICE_COLUMNS.index("core")]]
-    details = timeline.details
+    details: Sequence[str] = timeline.details
     return replace(
         timeline,
         launch=replace(timeline.launch, cores=tuple(timeline.launch.cores[core] for core in kept)),

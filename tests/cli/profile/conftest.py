@@ -13,7 +13,6 @@ import pytest
 
 from npuscope.cli.msopprof.main import run
 
-
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 
 

@@ -13,6 +13,8 @@ import pytest
 from npuscope.cli.msopprof import main as command
 from npuscope.cli.msopprof.grammar import take_apart
 from npuscope.cli.msopprof.options import Options, read_options
+from npuscope.profiler.instruction_timeline.pipes import PipeChoice
+from npuscope.trace.timeline import Lane
 
 MORE = "[INFO]  Use msprof op --help or msprof op simulator --help for more details"
 APP = "python app.py"
@@ -59,7 +61,7 @@ SOC = "Unexpected argument in --aic-metrics, maybe in wrong soc platform"
 B1 = f"{SOC} (Ascend910B1 is assumed: name the kernel's chip with --soc-version)"
 BOTH = "Unexpected argument --aic-metrics, 'PipeTimeline' and 'InstrTimeline' cannot be specified together."
 A5 = "--soc-version=Ascend950PR_9589"
-PIPES = "[cube fixp vector mte1 mte2 mte3 simd simt]"
+PIPES = "[cube fixp vector simd simt mte1 mte2 mte3]"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,8 @@ def test_what_is_taken() -> None:
 def test_both_spellings_of_the_pipes(words: str) -> None:
     """In any letter case, with any of the separators (D1); as the name of the group (D17)."""
     found = options(f"{A5} --aic-metrics=instrtimeline {words} python app.py")
-    assert found.pipes == ("mte2", "simd") and found.selection.instructions
+    assert found.pipes == PipeChoice(frozenset({Lane.MTE2, Lane.VECTOR}), simd=True, simt=False)
+    assert found.selection.instructions
 
 
 def test_the_simulator_is_the_first_word_only() -> None:
@@ -260,11 +263,11 @@ def test_names_for_time_stamps(tmp_path: Path, refuse: Refuse) -> None:
         return f"--custom-input={path} {APP}"
 
     labels = options(write({"65535": "copy in", "0x10000": "all-reduce"}, enable_block_time=False)).labels
-    assert labels is not None and labels.names == {65535: "copy in", 65536: "all-reduce"} and not labels.shown
-    assert "has 1025 entries" in refuse(write({str(number): "x" for number in range(1025)}))
-    assert "no description id" in refuse(write({"0xzz": "x"}))
-    assert "should have 1 to 64" in refuse(write({"1": "a" * 65}))
-    assert "should have 1 to 64" in refuse(write({"1": "a/b"}))
+    assert labels.names == {65535: "copy in", 65536: "all-reduce"} and not labels.block_time
+    assert "at most 1024 entries, found 1025" in refuse(write({str(number): "x" for number in range(1025)}))
+    assert "is not a decimal or 0x number" in refuse(write({"0xzz": "x"}))
+    assert "longer than 64" in refuse(write({"1": "a" * 65}))
+    assert "may hold letters" in refuse(write({"1": "a/b"}))
     assert "enable_block_time" in refuse(write({}, enable_block_time="yes"))
 
 

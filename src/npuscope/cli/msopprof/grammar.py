@@ -1,4 +1,4 @@
-"""The vendor's grammar (opprof.md 1.1): options are ``--name=value`` only, the first bare word begins the application."""
+"""The vendor's grammar (opprof.md 1.1): options are ``--name=value`` only, the first bare word begins the program."""
 
 from __future__ import annotations
 

@@ -9,18 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from npuscope.cli.msopprof.config import read_config
 from npuscope.cli.msopprof.grammar import Refused, Words, looks_like_ours
-from npuscope.cli.msopprof.inputs import Labels, read_config, read_labels
 from npuscope.cli.program import found_program
 from npuscope.errors import UserError
 from npuscope.frontends.launch import DEFAULT_CHIP
 from npuscope.npu.chip import Chip, chip_names, load_chip
 from npuscope.profiler import selection as groups
 from npuscope.profiler.choice import REGEX, Choice
+from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels, read_labels
+from npuscope.profiler.instruction_timeline.pipes import EVERY_PIPE, PipeChoice, read_pipes
 from npuscope.profiler.selection import A5, P310, Selection, columns_of, select
-
-PIPES = ("cube", "fixp", "vector", "mte1", "mte2", "mte3", "simd", "simt")
-"""What the on-board timeline of instructions can be restricted to; ``vector`` is ``simd`` and ``simt``."""
 
 LONGEST_OUTPUT = LONGEST_LIST = 200
 LONGEST_NAMES = 1023
@@ -31,8 +30,8 @@ LONGEST_NAME = 255
 @dataclass(slots=True)
 class Options:
     """A command line that can be followed. `program` is the application with its words, empty for `export` and
-    `config`; `chip` is None where the script's own counts; `cores` empty means all; `timeout` is in minutes; `pipes`
-    empty means all; `warm_up` is None where it was not given; `warnings` are to be said."""
+    `config`; `chip` is None where the script's own counts; `cores` empty means all; `timeout` is in minutes; `warm_up`
+    is None where it was not given; `warnings` are to be said."""
 
     simulator: bool = False
     program: list[str] = field(default_factory=list)
@@ -52,10 +51,9 @@ class Options:
     kill: bool = False
     replay: str = "kernel"
     warm_up: int | None = None
-    pipes: tuple[str, ...] = ()
-    labels: Labels | None = None
+    pipes: PipeChoice = EVERY_PIPE
+    labels: Labels = NO_LABELS
     warnings: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
     @property
     def choice(self) -> Choice:
@@ -314,15 +312,18 @@ def _pipes(options: Options, given: dict[str, str]) -> None:
         return
     if "InstrTimeline" not in options.selection.groups:
         raise Refused("--instr-timeline-pipe only support when --aic-metrics include InstrTimeline.")
-    names = re.split(r"[|,/]", text.lower())
-    if not set(names) <= set(PIPES):
-        raise Refused(f"--instr-timeline-pipe only support pipes in [{' '.join(PIPES)}] and separated by '|'.")
-    options.pipes = tuple(dict.fromkeys(names))
+    try:
+        options.pipes = read_pipes(text)
+    except UserError as error:
+        raise Refused(str(error).partition(" (")[0]) from None  # the vendor's words end there
 
 
 def _custom_input(options: Options, given: dict[str, str]) -> None:
     if "custom-input" in given:
-        options.labels = read_labels(Path(given["custom-input"]))
+        try:
+            options.labels = read_labels(Path(given["custom-input"]))
+        except UserError as error:
+            raise Refused(str(error)) from None
 
 
 SHARED: tuple[Check, ...] = (

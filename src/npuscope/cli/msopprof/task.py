@@ -16,12 +16,13 @@ from npuscope.cli.msopprof.options import Options
 from npuscope.cli.plan import Plan
 from npuscope.cli.profile_files import Wanted
 from npuscope.cli.profile_folder import RunFolder, opprof_folder
-from npuscope.cli.profile_launches import Model, Profiled, from_run
+from npuscope.cli.profile_launches import Model, Profiled, from_dumps, from_run
 from npuscope.cli.profile_run import SPOOL, Gathered, gathered
 from npuscope.cli.profile_status import Status
 from npuscope.cli.profile_write import Writer
 from npuscope.cli.run_plan import run_program
 from npuscope.errors import UserError
+from npuscope.npu.chip import load_chip
 from npuscope.profiler.profile import Profile
 from npuscope.report.profile.text import on_board_text, simulator_text
 
@@ -42,7 +43,9 @@ class Task:
         self.wanted = Wanted(
             options.selection, cores=options.cores, pipes=options.pipes, dump=options.dump, labels=options.labels
         )
-        self.status = Status("simulator" if options.simulator else "op", options.command)
+        self.status = Status(
+            "export" if options.export else "simulator" if options.simulator else "op", options.command
+        )
 
     def run(self) -> bool:
         """Do it; returns whether there are results. Raises UserError, and Quit at a second Ctrl-C."""
@@ -85,9 +88,11 @@ class Task:
                 return self._parse(folder, from_run(got.folder, model))
 
     def _export(self, dumps: Path) -> bool:
-        from npuscope.profiler.ingest import read_dumps
-
-        raise NotImplementedError
+        options = self.options
+        chip = load_chip(options.chip) if options.chip else None
+        launches = list(from_dumps(dumps, chip, options.cores))  # before anything is made
+        with self._folder() as folder:
+            return self._parse(folder, launches)
 
     @contextmanager
     def _folder(self) -> Iterator[RunFolder]:

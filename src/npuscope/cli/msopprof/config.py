@@ -1,9 +1,7 @@
-"""The JSON files that options name (opprof.md 1.9)."""
+"""The JSON file of ``--config``: a kernel object and its test case (opprof.md 1.9)."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +12,14 @@ from npuscope.cli.msopprof.grammar import Refused
 LARGEST = 10 << 20
 """Bytes of a JSON file."""
 
-MOST_LABELS = 1024
 MAGIC = ("RT_DEV_BINARY_MAGIC_ELF", "RT_DEV_BINARY_MAGIC_ELF_AIVEC", "RT_DEV_BINARY_MAGIC_ELF_AICUBE")
 MODES = ("onboard", "ca")
 PARAMETERS = ("input", "output", "workspace", "tiling", "fftsAddr")
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """How the stretches between two time stamps of a kernel are called. `shown` is false where they are not wanted;
-    `names` maps a description number to a name."""
-
-    shown: bool = True
-    names: dict[int, str] = field(default_factory=dict)
-
-
 def read_config(path: Path) -> dict[str, Any]:
     """The description of one kernel object and how to run it. Raises Refused."""
-    document = _document(path, "--config")
+    document = _document(path)
     for name in ("kernel_name", "kernel_path"):
         if not isinstance(document.get(name), str) or not document[name]:
             raise Refused(f"--config {path}: {name} should be a text")
@@ -63,41 +51,15 @@ def _check_case(path: Path, case: dict[str, Any]) -> None:
             raise Refused(f"--config {path}: param_type should be one of {', '.join(PARAMETERS)}")
 
 
-def read_labels(path: Path) -> Labels:
-    """The names of ``--custom-input``. Raises Refused."""
-    document = _document(path, "--custom-input")
-    settings = document.get("mc2_trace_config")
-    if not isinstance(settings, dict):
-        raise Refused(f"--custom-input {path}: mc2_trace_config should be an object")
-    shown, names = settings.get("enable_block_time", True), settings.get("descid_display", {})
-    if not isinstance(shown, bool):
-        raise Refused(f"--custom-input {path}: enable_block_time should be true or false")
-    if not isinstance(names, dict):
-        raise Refused(f"--custom-input {path}: descid_display should be an object")
-    if len(names) > MOST_LABELS:
-        raise Refused(
-            f"--custom-input {path}: descid_display has {len(names)} entries, at most {MOST_LABELS} can be used"
-        )
-    return Labels(shown, dict(_label(path, key, name) for key, name in names.items()))
-
-
-def _label(path: Path, key: str, name: Any) -> tuple[int, str]:
-    if not re.fullmatch(r"\d{1,19}|0[xX][0-9a-fA-F]{1,16}", key, re.ASCII):
-        raise Refused(f"--custom-input {path}: {key[:40]!r} is no description id")
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9\-_ ]{1,64}", name):
-        raise Refused(f"--custom-input {path}: the name of {key} should have 1 to 64 of A-Z a-z 0-9 - _ and space")
-    return int(key, 16 if key[:2].lower() == "0x" else 10), name
-
-
-def _document(path: Path, option: str) -> dict[str, Any]:
+def _document(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST:
-            raise Refused(f"{option} {path} is larger than 10 MB")
+            raise Refused(f"--config {path} is larger than 10 MB")
         document = orjson.loads(path.read_bytes())
     except OSError as error:
-        raise Refused(f"{option} {path} cannot be read: {error.strerror}") from None
+        raise Refused(f"--config {path} cannot be read: {error.strerror}") from None
     except orjson.JSONDecodeError as error:
-        raise Refused(f"{option} {path} is no JSON: {error}") from None
+        raise Refused(f"--config {path} is no JSON: {error}") from None
     if not isinstance(document, dict):
-        raise Refused(f"{option} {path} should hold an object")
+        raise Refused(f"--config {path} should hold an object")
     return document
