@@ -44,8 +44,20 @@ class Maker:
         self.slices.append(base | place | columns)
         return number
 
-    def move(self, text: str, lane: Lane, start: int, end: int, source: Space, target: Space, size: int, core: int = 0,
-             hits: int = 0, misses: int = 0, victims: int = 0) -> int:
+    def move(
+        self,
+        text: str,
+        lane: Lane,
+        start: int,
+        end: int,
+        source: Space,
+        target: Space,
+        size: int,
+        core: int = 0,
+        hits: int = 0,
+        misses: int = 0,
+        victims: int = 0,
+    ) -> int:
         """A slice that moves `size` bytes in one stretch."""
         number = self.slice(text, lane, start, end, core, work=size)
         self.transfers.append({
@@ -79,4 +91,8 @@ class Maker:
 
 
 def _table(columns: tuple[str, ...], rows: list[dict[str, int]]) -> np.ndarray:
-    return np.array([[row.get(name, UNKNOWN) for name in columns] for row in rows], np.int64).reshape(-1, len(columns)).T.copy()
+    return (
+        np.array([[row.get(name, UNKNOWN) for name in columns] for row in rows], np.int64)
+        .reshape(-1, len(columns))
+        .T.copy()
+    )

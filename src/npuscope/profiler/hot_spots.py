@@ -85,6 +85,7 @@ def hot_spots(timeline: Timeline) -> HotSpots:
     union = _union(timeline, sums, [*inner.values(), *stack.values()])
     steps = len(timeline.steps)
     start, control = timeline.slice("start"), timeline.slice("control")
+    vector = timeline.slice("lane") == Lane.VECTOR
     spots = HotSpots(
         executed=sums.count(),
         cycles=sums.total(timeline.slice("end") - start),
@@ -92,8 +93,8 @@ def hot_spots(timeline: Timeline) -> HotSpots:
         bytes=sums.total(timeline.slice("bytes")),
         hits=sums.moved("hits"),
         misses=sums.moved("misses"),
-        read_conflict=sums.highest(timeline.slice("bank_group")),
-        write_conflict=sums.highest(timeline.slice("bank")),
+        read_conflict=sums.highest(np.where(vector, timeline.slice("bank_group"), UNKNOWN)),
+        write_conflict=sums.highest(np.where(vector, timeline.slice("bank"), UNKNOWN)),
         utilisation=sums.lowest(vector_utilisation(timeline)),
         fetching=sums.total(_span(timeline.slice("fetch"), control)),
         controlling=sums.total(_span(control, start)),

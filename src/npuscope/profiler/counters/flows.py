@@ -16,6 +16,9 @@ BEAT = 128
 NAMED = ((Space.GM, Space.L0A), (Space.GM, Space.L0B), (Space.GM, Space.L1), (Space.UB, Space.GM))
 """Ways that formulas name by themselves: on a device they are counted by instrumentation, not by a counter."""
 
+ENDS = 16
+"""More than there are memories."""
+
 Spaces = Space | Collection[Space] | None
 """A memory, one of several, or None for any."""
 
@@ -59,26 +62,32 @@ class Flows:
     def path_bytes(self) -> dict[str, np.ndarray]:
         """Bytes by way, ``GM_L1`` and so on: every pair of memories that some core moved data between, and those that
         formulas name."""
-        pairs = np.unique(self._timeline.transfer("source") * 64 + self._timeline.transfer("target"))
-        ways = {divmod(pair, 64) for pair in pairs.tolist() if pair >= 0} | {(int(a), int(b)) for a, b in NAMED}
-        return {
-            f"{Space(source).name}_{Space(target).name}": self.requests(Space(source), Space(target), 1)
-            for source, target in sorted(ways)
-        }
+        pairs = np.flatnonzero(np.bincount(self._pair, minlength=ENDS * ENDS)).tolist()
+        ends = (divmod(pair, ENDS) for pair in pairs)
+        ways = {(Space(source - 1), Space(target - 1)) for source, target in ends if source and target} | {*NAMED}
+        return {f"{source.name}_{target.name}": self.requests(source, target, 1) for source, target in sorted(ways)}
 
     @cached_property
     def _core(self) -> np.ndarray:
         return self._sums.core[self._slice]
 
+    @cached_property
+    def _pair(self) -> np.ndarray:
+        """One small number for source and target of each transfer; UNKNOWN ends are 0."""
+        return (self._timeline.transfer("source") + 1) * ENDS + self._timeline.transfer("target") + 1
+
     def _between(self, source: Spaces, target: Spaces) -> np.ndarray:
-        which = np.ones(self._slice.size, bool)
-        for name, wanted in (("source", source), ("target", target)):
-            if wanted is not None:
-                spaces = [wanted] if isinstance(wanted, Space) else list(wanted)
-                which &= np.isin(self._timeline.transfer(name), spaces)
-        return which
+        fits = np.zeros((ENDS, ENDS), bool)
+        fits[np.ix_(_places(source), _places(target))] = True
+        return fits.reshape(-1)[self._pair]
 
     def _total(self, which: np.ndarray, values: np.ndarray) -> np.ndarray:
         if not self._slice.size and self._timeline.source is not Source.MODEL:
             return np.full(self._sums.cores, np.nan)  # a dump without the log of transfers
         return self._sums.known_total(self._core[which], values[which])
+
+
+def _places(spaces: Spaces) -> list[int]:
+    if spaces is None:
+        return list(range(ENDS))
+    return [spaces + 1] if isinstance(spaces, Space) else [space + 1 for space in spaces]

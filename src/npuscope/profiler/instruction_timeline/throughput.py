@@ -63,7 +63,8 @@ def _spread(start: np.ndarray, end: np.ndarray, size: np.ndarray, bins: int) -> 
     inside = first == last
     room = max(bins, int(last.max(initial=0)) + 1) + 2
     across = ~inside
-    found = np.bincount(first[inside], size[inside], room).astype(np.float64)  # integers where there are none
+    found = np.zeros(room)
+    found += np.bincount(first[inside], size[inside], room)
     found += np.bincount(first[across], (rate * (first + 1 - start))[across], room)
     found += np.bincount(last[across], (rate * (end - last))[across], room)
     steady = np.bincount(first[across] + 1, rate[across], room) - np.bincount(last[across], rate[across], room)

@@ -2,6 +2,8 @@
 
 Perfetto counts in whole nanoseconds, which is longer than a cycle. Times are rounded down to them, so slices of one
 cycle may have no length; what is tied to a slice is therefore written in the order of cycles, right where it belongs.
+Perfetto turns an arrow around that leads to a slice which began earlier, as waits do, so an arrow ends at a slice of
+its own: the last cycle of the wait, called ``released``.
 """
 
 from __future__ import annotations
@@ -37,15 +39,19 @@ SLICE = (
     Text(HEAD), b'"X","ts":', Nanos(TIME), b',"dur":', Nanos(LENGTH), Text(TRACK), Text(ARGUMENTS), Text(DETAIL), b'"',
 )  # fmt: skip
 ARROW = (b'%s{"name":"flag","cat":"flag","id":' % EVENT, Whole(LENGTH), b',"ts":', Nanos(TIME), Text(TRACK))
+RELEASED = (
+    b'%s{"name":"released","cat":"flag","ph":"X","ts":' % EVENT, Nanos(TIME), b',"dur":', Nanos(LENGTH), Text(TRACK),
+    b"}",
+)  # fmt: skip
 FORMS = (
     (*SLICE, b"}}"),
-    (*SLICE, b',"process_bytes":', Whole(BYTES), b"}}"),
+    RELEASED,
     (*ARROW, b',"ph":"s","bp":"e"}'),
     (*ARROW, b',"ph":"f","bp":"e"}'),
+    (*SLICE, b',"process_bytes":', Whole(BYTES), b"}}"),
 )
-"""A slice, one that moves bytes, the beginning of an arrow, its end."""
-AT_END, AT_START, AFTER_START = range(3)
-"""What comes first within a cycle: an arrow ends before the next slice of its lane begins, begins after its own."""
+IS_SLICE, IS_RELEASE, IS_BEGIN, IS_END, IS_MOVE = range(5)
+"""The forms, the first four in the order that they must have within a cycle: an arrow leaves a slice that has begun."""
 
 
 def write_perfetto(file: IO[bytes], timeline: Timeline) -> int:
@@ -136,19 +142,28 @@ class PerfettoTrace:
             )
 
     def _instructions(self, events: EventFile) -> None:
-        """Slices and arrows in the order of their cycles."""
+        """Slices and arrows in the order of their cycles. An arrow against time cannot be drawn and is left out."""
         start, end = self.drawn.start, self.drawn.end
         found = arrows(self.timeline)
-        cycles = np.concatenate([start, start[found.source], end[found.target]])
-        phase = np.repeat([AT_START, AFTER_START, AT_END], [start.size, len(found), len(found)])
-        row = np.concatenate([np.arange(start.size), found.source, found.target])
-        number = np.concatenate([np.zeros(start.size, np.int64), np.tile(np.arange(len(found)), 2)])
-        order = np.argsort(cycles * 3 + phase, kind="stable")
+        last = np.maximum(end - 1, start)
+        forward = start[found.source] <= last[found.target]
+        source, target = found.source[forward], found.target[forward]
+        released = np.unique(target)
+        parts = (
+            (IS_SLICE, np.arange(start.size), start, 0),
+            (IS_RELEASE, released, last[released], 0),
+            (IS_BEGIN, source, start[source], np.arange(source.size)),
+            (IS_END, target, last[target], np.arange(source.size)),
+        )
+        form, row, cycles, number = (
+            np.concatenate([np.broadcast_to(part[column], part[1].shape) for part in parts]) for column in range(4)
+        )
+        order = np.argsort(cycles * 4 + form, kind="stable")
         for which in ranges(order):
-            self._piece(events, row[which], phase[which], cycles[which], number[which])
+            self._piece(events, row[which], form[which], cycles[which], number[which])
 
     def _piece(
-        self, events: EventFile, row: np.ndarray, phase: np.ndarray, cycles: np.ndarray, number: np.ndarray
+        self, events: EventFile, row: np.ndarray, form: np.ndarray, cycles: np.ndarray, number: np.ndarray
     ) -> None:
         timeline, texts = self.timeline, Texts()
         columns = np.zeros((7, row.size), np.int64)
@@ -157,15 +172,15 @@ class PerfettoTrace:
         columns[TRACK] = texts.numbers(
             b',"pid":%d,"tid":%d' % (FIRST_CORE + (key >> 48), 1 + at) for at, key in enumerate(self.tracks.tolist())
         )[self.track[row]]
-        slices = phase == AT_START
-        columns[LENGTH] = np.where(slices, nanoseconds(self.drawn.end[row], timeline.mhz) - columns[TIME], number)
+        slices = form == IS_SLICE
+        until = nanoseconds(self.drawn.end[row], timeline.mhz)
+        columns[LENGTH] = np.where(form <= IS_RELEASE, until - columns[TIME], number)
         heads = [EVENT + b'{"name":%s,"cat":"instruction","ph":' % quoted(item.text) for item in timeline.steps]
         columns[HEAD] = texts.numbers(heads)[step]
         columns[ARGUMENTS] = texts.numbers(step_arguments(item) for item in timeline.steps)[step]
         columns[DETAIL, slices] = detail_numbers(timeline, texts, row[slices])
         columns[BYTES] = timeline.slice("bytes")[row]
-        form = np.where(slices, (columns[BYTES] > 0).astype(np.int64), np.where(phase == AFTER_START, 2, 3))
-        events.sheet(Sheet(texts, FORMS, columns, form))
+        events.sheet(Sheet(texts, FORMS, columns, np.where(slices & (columns[BYTES] > 0), IS_MOVE, form)))
 
     def _throughput(self, events: EventFile) -> None:
         found = throughput(self.timeline)

@@ -14,6 +14,9 @@ from npuscope.profiler.table import Cell, Table
 
 CODE_COLUMNS = ("code", "call_count", "cycles", "running_time(us)")
 INSTRUCTION_COLUMNS = ("instr", "addr", "pipe", "call_count", "cycles", "running_time(us)", "detail")
+QUOTED = ("detail",)
+"""Columns that a CSV file puts in quotes whatever is in them."""
+
 INT32 = 2**31 - 1
 """Where the sum of cycles ends (opprof.md 2.5)."""
 

@@ -212,13 +212,14 @@ def rooflines(profile: Profile) -> Iterator[str]:
         yield f"advice: {profile.roofline.advice}"
 
 
-def on_board_text(profile: Profile) -> str:
-    """The summary tables that follow a run of `msprof op` (opprof.md 1.8), for the parts that say anything."""
+def on_board_text(profile: Profile, roofline: bool = True, occupancy: bool = True) -> str:
+    """The summary tables that follow a run of `msprof op` (opprof.md 1.8), for the parts that say anything; `roofline`
+    and `occupancy` tell whether those two were asked for."""
     basic = profile.tables.get("OpBasicInfo")
     parts: dict[str, list[str]] = {
         "Operator Basic Information": list(table_lines(basic))[1:] if basic else [],
-        "RoofLine Summary Report": [f"  {line}" for line in rooflines(profile)],
-        "Occupancy Summary Report": [f"  {line}" for line in profile.occupancy.advice],
+        "RoofLine Summary Report": [f"  {line}" for line in rooflines(profile)] if roofline else [],
+        "Occupancy Summary Report": [f"  {line}" for line in profile.occupancy.advice] if occupancy else [],
         "Performance Summary Report": [f"  {n}. {one.text}{_gain(one)}" for n, one in enumerate(profile.advice, 1)],
     }
     lines = [line for title, body in parts.items() if body for line in (f"{title}:", *body)]
