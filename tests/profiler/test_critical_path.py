@@ -28,6 +28,16 @@ def test_a_wait_leads_to_the_set_that_ended_it() -> None:
     ]  # fmt: skip
 
 
+def test_a_set_that_stands_behind_its_copy() -> None:
+    """The set begins before the copy is done, and ends with it: the copy is what takes the time."""
+    maker = Maker()
+    copy = maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 20, 120, issue=20)
+    flag = maker.slice("SET_FLAG", Lane.MTE2, 45, 120, issue=21)
+    wait = maker.slice("WAIT_FLAG", Lane.VECTOR, 24, 125, issue=22)
+    maker.edge(flag, wait, 0)
+    assert pieces(maker) == [(-1, 0, 20, "START"), (copy, 20, 120, "WORK"), (wait, 120, 125, "WORK")]
+
+
 def test_a_flag_that_was_up_already_is_not_on_it() -> None:
     maker = Maker()
     maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 10, 30, issue=10)
