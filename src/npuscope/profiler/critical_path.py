@@ -51,9 +51,9 @@ class CriticalPath:
         """Cycles of one kind of stretch."""
         return int(self.cycles[self.piece == piece].sum())
 
-    def by_slice(self, slices: int) -> np.ndarray:
-        """Cycles that each slice has on the path, (slices,) int64."""
-        mine = self.slice >= 0
+    def by_slice(self, slices: int, piece: Piece | None = None) -> np.ndarray:
+        """Cycles that each slice has on the path, in stretches of one kind or of all, (slices,) int64."""
+        mine = (self.slice >= 0) if piece is None else (self.slice >= 0) & (self.piece == piece)
         return np.bincount(self.slice[mine], self.cycles[mine], minlength=slices).astype(np.int64)
 
 
