@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -104,7 +105,11 @@ def test_the_simulator_and_its_logs(msopprof: Run, script: Write, results: Any, 
     def shape(event: dict[str, Any]) -> tuple[Any, ...]:
         return event["pid"], event["tid"], event["ts"], event["dur"], event["name"]
 
-    assert sorted(map(shape, drawn)) == sorted(map(shape, redrawn))
+    def instructions(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        """Without the scalar spans: a log has the fetch of four instructions in one line."""
+        return sorted(shape(event) for event in found if event["name"] not in ("cache_time", "ccu_time"))
+
+    assert instructions(drawn) == instructions(redrawn)
     results.root.rename(tmp_path / "second")
     (logs / "core1.veccore0.instr_popped_log.dump").unlink()
     partial = msopprof("simulator", f"--export={logs}", "--soc-version=Ascend910B1")
@@ -188,21 +193,28 @@ def test_the_cache_at_the_start(msopprof: Run, script: Write, results: Any, tmp_
     assert misses("--replay-mode=application", "--warm-up=5") == [0, 0]
 
 
-def test_an_endless_kernel(msopprof: Run, script: Write, results: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T25: ended when the time is up; what ran is written, and said to be partial. (A minute has four seconds here.)"""
-    monkeypatch.setattr("npuscope.cli.msopprof.task.MINUTE", 4.0)
-    text = MANY + "launch(64)\nlong[1](x, 1 << 30)\n"
+def test_an_endless_kernel(
+    msopprof: Run, script: Write, results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T25: ended when the time is up; what ran is written, and said to be partial. The minute is over a moment after the
+    script has begun its endless launch, however long its start takes."""
+    ready, real = tmp_path / "ready", time.monotonic
+    monkeypatch.setattr("npuscope.cli.attend.time.monotonic", lambda: real() + (100.0 if ready.exists() else 0.0))
+    text = "import threading\nlaunch(64)\nthreading.Timer(2, lambda: open('ready', 'w').close()).start()\nlong[1](x, 1 << 30)\n"
     done = msopprof(
-        "simulator", "--timeout=1", "--launch-count=2", "--aic-metrics=PipeUtilization", sys.executable, script(text)
+        "simulator",
+        "--timeout=1",
+        "--launch-count=2",
+        "--aic-metrics=PipeUtilization",
+        sys.executable,
+        script(MANY + text),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[WARN]  The timeout has reached and the application will be forcibly killed." in done.stdout.splitlines()
     found = results.status
     assert found["partial"] and found["application"]["timed_out"]
-    assert [(item["kernel"], item["partial"]) for item in found["kernels"]] in (
-        [("copy", False)],
-        [("copy", False), ("long", True)],
-    )
+    kernels = [(item["kernel"], item["partial"]) for item in found["kernels"]]
+    assert kernels in ([("copy", False)], [("copy", False), ("long", True)])  # the first where the machine is very slow
 
 
 def test_a_disk_that_is_full(msopprof: Run, script: Write, results: Any, monkeypatch: pytest.MonkeyPatch) -> None:
