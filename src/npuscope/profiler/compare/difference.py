@@ -174,9 +174,8 @@ def _line(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> LineC
     def change(name: str) -> Change:
         return Change(name, old[name] if old else 0, new[name] if new else 0)
 
-    return LineChange(
-        some["file"], some.get("text"), old["line"] if old else None, new["line"] if new else None, change("cycles"), change("critical")
-    )
+    numbers = (old["line"] if old else None, new["line"] if new else None)
+    return LineChange(some["file"], some.get("text"), *numbers, change("cycles"), change("critical"))
 
 
 def _partners(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:

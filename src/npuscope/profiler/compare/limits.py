@@ -2,8 +2,9 @@
 
 ``METRIC OP VALUE``, with OP one of ``> >= < <=``. METRIC is a name of :func:`.difference.metrics` (``cycles``,
 ``time_us``, ``busy:MTE2``, ``critical:VECTOR``, ``aiv_vec_ratio``), ``duration`` for ``time_us``, or the cycles of a
-line: ``line:add.py:33``, ``line:*`` for every line. VALUE with a sign is a change, ``+1000`` or ``-3%``; one with ``%`` is a
-change in any case; a plain number is held against the new figure itself. The limit is broken where the relation holds.
+line: ``line:add.py:33``, ``line:*`` for every line. VALUE with a sign is a change, ``+1000`` or ``-3%``; one with ``%``
+is a change in any case; a plain number is held against the new figure itself. The limit is broken where the
+relation holds.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def _memory(profile: Profile) -> dict[str, Any]:
                 "flows": [
                     {
                         "from": flow.path.ends[0], "to": flow.path.ends[1], "second": flow.path.second,
-                        "requests": flow.requests, "bytes": flow.bytes, "bandwidth": flow.bandwidth, "share": flow.share,
+                        "requests": flow.requests, "bytes": flow.bytes, "bandwidth": flow.bandwidth,
+                        "share": flow.share,
                     }
                     for flow in block.flows
                 ],

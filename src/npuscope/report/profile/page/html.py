@@ -15,8 +15,8 @@ from npuscope.report.profile.page.blobs import Blobs
 from npuscope.report.profile.page.launch import launch_payload
 
 SCRIPTS = (
-    "base", "format", "tip", "table", "glance", "advice", "code", "source", "rows", "axis", "timeline", "detail", "search",
-    "roofline", "memory", "load", "cache", "occupancy", "transfer", "tables", "page",
+    "base", "format", "tip", "table", "glance", "advice", "code", "source", "rows", "axis", "timeline", "detail",
+    "search", "roofline", "memory", "load", "cache", "occupancy", "transfer", "tables", "page",
 )  # fmt: skip
 """The scripts in their order: they share one scope, later ones use earlier ones."""
 

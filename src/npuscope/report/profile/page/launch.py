@@ -66,10 +66,11 @@ class _Files:
 
     def payload(self, lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """For each file its path and the stretches of text shown: [first line, its text ...]."""
-        return [
-            {"path": path, "name": PurePath(path).name, "parts": _parts(path, [x["line"] for x in lines if x["file"] == n])}
-            for path, n in self._numbers.items()
-        ]
+        found = []
+        for path, number in self._numbers.items():
+            used = [line["line"] for line in lines if line["file"] == number]
+            found.append({"path": path, "name": PurePath(path).name, "parts": _parts(path, used)})
+        return found
 
 
 def _parts(path: str, used: Sequence[int]) -> list[dict[str, Any]] | None:

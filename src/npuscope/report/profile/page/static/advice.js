@@ -1,12 +1,16 @@
 // Advice, the greatest gain first; each opens to its evidence.
 
+const MOST_ADVICE = 5;
+
 function showAdvice(place, note, launch, go) {
   note.textContent = launch.advice.length ? `${many(launch.advice.length, "rule")} fired; gains are estimates from ${launch.provenance} figures and do not add up` : "";
   if (!launch.advice.length) {
     place.replaceChildren(el("p", { class: "quiet" }, "No rule fires."));
     return;
   }
-  place.replaceChildren(el("ol", { class: "advice" }, ...launch.advice.map((one) => adviceItem(one, launch, go))));
+  const list = (some) => el("ol", { class: "advice" }, ...some.map((one) => adviceItem(one, launch, go)));
+  const rest = launch.advice.slice(MOST_ADVICE);
+  place.replaceChildren(list(launch.advice.slice(0, MOST_ADVICE)), rest.length ? el("details", { class: "rest" }, el("summary", {}, `${whole(rest.length)} more, of less gain or without an estimate`), list(rest)) : "");
 }
 
 function adviceItem(one, launch, go) {

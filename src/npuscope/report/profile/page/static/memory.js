@@ -36,7 +36,7 @@ function meanBlock(blocks) {
 
 function memoryGraph(block, launch) {
   const flows = mergedFlows(block.flows);
-  const used = new Set(flows.flatMap((flow) => [flow.from, flow.to]));
+  const used = new Set([...flows.flatMap((flow) => [flow.from, flow.to]), ...block.units.map((unit) => (unit.name.startsWith("Cube") ? "CUBE" : "VEC"))]);
   const picture = svg("svg", { viewBox: "0 0 730 372", class: "chart memory", role: "img", "aria-label": flows.map((flow) => `${flow.from} to ${flow.to} ${bytesText(flow.bytes)}`).join(", ") });
   for (const flow of flows) picture.append(flowArrow(flow, flows.some((other) => other.from === flow.to && other.to === flow.from), launch));
   for (const [name, [x, y, wide, tall]] of Object.entries(BOXES)) {

@@ -27,6 +27,7 @@ function rooflineChart(chart, launch) {
   decades(picture, low, high, (x) => [across(x), up, across(x), height - down], (x, label) => svg("text", { x: across(x), y: height - down + 14, "text-anchor": "middle" }, label));
   decades(picture, bottom, top, (y) => [left, along(y), width - right, along(y)], (y, label) => svg("text", { x: left - 5, y: along(y) + 4, "text-anchor": "end" }, label));
   picture.append(svg("text", { x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, "operations a byte"), svg("text", { x: 12, y: height / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${height / 2})` }, "Tops/s"));
+  const units = new Set(lines.map((line) => line.unit)).size > 1;
   const legend = el("ul", { class: "legend column" });
   lines.forEach((line, at) => {
     const colour = `var(--s${at % 8})`;
@@ -38,7 +39,7 @@ function rooflineChart(chart, launch) {
     const gap = svg("line", { x1: across(line.x), x2: across(line.x), y1: along(line.y), y2: along(Math.min(line.peak, line.bandwidth * line.x || line.peak)), class: "gapline", style: `stroke: ${colour}` });
     const point = svg("circle", { cx: across(line.x), cy: along(line.y), r: 5, style: `fill: ${colour}`, tabindex: 0 });
     hover(point, () => words);
-    const item = el("li", { tabindex: "0" }, el("span", { class: "swatch", style: `background: ${colour}` }), `${line.path}: ${percent(line.ratio)}`);
+    const item = el("li", { tabindex: "0" }, el("span", { class: "swatch", style: `background: ${colour}` }), `${line.path}${units ? `, ${line.unit}` : ""}: ${percent(line.ratio)}`);
     const strong = (on) => [roof, gap, point].forEach((part) => part.classList.toggle("strong", on));
     item.addEventListener("pointerenter", () => strong(true));
     item.addEventListener("pointerleave", () => strong(false));

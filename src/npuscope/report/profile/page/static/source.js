@@ -159,6 +159,6 @@ class SourceView {
     const where = this.core < 0 ? "all cores" : this.launch.cores[this.core].name;
     this.side.replaceChildren(
       el("h3", {}, placeText(this.launch, line), " ", el("span", { class: "note" }, `${where}, ${this.launch.provenance}`), find),
-      sortableTable(`Instructions of ${placeText(this.launch, line)}`, columns, line.steps.map((number) => this.launch.steps[number])));
+      sortableTable(`Instructions of ${placeText(this.launch, line)}`, columns, line.steps.map((number) => this.launch.steps[number]).filter((step) => this.core < 0 || step.executed[this.core] > 0)));
   }
 }
