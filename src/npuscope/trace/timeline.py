@@ -124,7 +124,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Loss:
     """What a timeline lacks: `count` of `total` records of a `kind` on a core (-1: all) and lane (None: all), with some
-    of the addresses concerned. `text` is the sentence for people."""
+    of the addresses concerned. `text` is the sentence for people, to be told at `level`: ``error``, ``warning`` or
+    ``info``. `partial` is false where no time is missing, only something that goes with it (source lines)."""
 
     kind: str
     text: str
@@ -133,6 +134,8 @@ class Loss:
     count: int = 0
     total: int = 0
     addresses: tuple[int, ...] = ()
+    level: str = "warning"
+    partial: bool = True
 
 
 def empty(columns: Sequence[str]) -> np.ndarray:
@@ -200,8 +203,8 @@ class Timeline:
 
     @property
     def partial(self) -> bool:
-        """Whether something is missing that should be there."""
-        return bool(self.losses)
+        """Whether times are missing that should be there."""
+        return any(loss.partial for loss in self.losses)
 
     @property
     def microseconds(self) -> float:
