@@ -44,7 +44,7 @@ class CoreTraces:
     def write(self, file: IO[bytes], core: int) -> int:
         """Write one core's file; the number of events."""
         mine = self.order[self.bounds[core] : self.bounds[core + 1]]
-        with EventFile(file, head(self.timeline, SINGLE)) as events:
+        with EventFile(file, head(self.timeline, SINGLE, self.timeline.losses)) as events:
             self._names(events, mine)
             for which in ranges(mine):
                 texts = Texts()
