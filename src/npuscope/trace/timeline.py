@@ -71,6 +71,11 @@ from GM). ``start`` to ``end`` is when the data itself moves."""
 LINE_COLUMNS = ("step", "line", "hits", "misses")
 """What became of the accesses to L2 lines: one row for each (step, line); ``line`` is the address of its first byte."""
 
+UNIT_COLUMNS = ("slice", "read", "written", "steps")
+"""What a computing unit does with its own memory: one row for each instruction on V, M or S that touches it. ``read``
+and ``written`` are bytes of UB (vector and scalar unit) or L0C (cube); ``steps`` counts the products of two fractals of
+512 bytes (cube only). UNKNOWN where a source knows of the instruction but not the figure."""
+
 EDGE_COLUMNS = ("source", "target", "kind", "number")
 """One row for each wait that was let go by a set: slice numbers, an :class:`EdgeKind`, and the flag's number."""
 
@@ -197,6 +202,7 @@ class Timeline:
     lines: np.ndarray = field(default_factory=lambda: empty(LINE_COLUMNS))
     edges: np.ndarray = field(default_factory=lambda: empty(EDGE_COLUMNS))
     cores: np.ndarray = field(default_factory=lambda: empty(CORE_COLUMNS))
+    units: np.ndarray = field(default_factory=lambda: empty(UNIT_COLUMNS))
     losses: tuple[Loss, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)  # facts about the run for reports: model version, L2 start
     marks: np.ndarray = field(default_factory=lambda: empty(MARK_COLUMNS))
@@ -222,6 +228,10 @@ class Timeline:
     def line(self, name: str) -> np.ndarray:
         """A column of the L2 line table by name."""
         return self.lines[LINE_COLUMNS.index(name)]
+
+    def unit(self, name: str) -> np.ndarray:
+        """A column of the table of units by name."""
+        return self.units[UNIT_COLUMNS.index(name)]
 
     def edge(self, name: str) -> np.ndarray:
         """An edge column by name, (edges,)."""
