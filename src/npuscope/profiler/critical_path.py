@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from npuscope.trace.schema import SourceFrame
 from npuscope.trace.timeline import Lane, Timeline
 
 
@@ -83,16 +82,17 @@ def lane_shares(timeline: Timeline, path: CriticalPath) -> dict[str, int]:
     return {name: count for name, count in sorted(shares.items(), key=lambda one: -one[1]) if count}
 
 
-def frame_cycles(timeline: Timeline, path: CriticalPath) -> dict[SourceFrame, int]:
-    """Cycles of the path by the innermost line of source, the most first."""
+def line_cycles(timeline: Timeline, path: CriticalPath) -> dict[tuple[str, int], int]:
+    """Cycles of the path by the innermost (file, line), the most first."""
     steps = np.bincount(
         timeline.slice("step"), path.by_slice(timeline.slices.shape[1]), minlength=len(timeline.steps)
     ).astype(np.int64)
-    found: dict[SourceFrame, int] = {}
+    found: dict[tuple[str, int], int] = {}
     for step, cycles in zip(timeline.steps, steps.tolist(), strict=True):
         for frame in step.site.frames[:1]:
-            found[frame] = found.get(frame, 0) + cycles
-    return {frame: count for frame, count in sorted(found.items(), key=lambda one: -one[1]) if count}
+            place = (frame.file, frame.line)
+            found[place] = found.get(place, 0) + cycles
+    return {place: count for place, count in sorted(found.items(), key=lambda one: -one[1]) if count}
 
 
 def _previous(group: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -137,8 +137,14 @@ DEPTH = 64
 
 
 def _walk(
-    start: np.ndarray, end: np.ndarray, issue: np.ndarray, lane: np.ndarray,
-    before_in_lane: np.ndarray, before: np.ndarray, latest: np.ndarray, released: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    issue: np.ndarray,
+    lane: np.ndarray,
+    before_in_lane: np.ndarray,
+    before: np.ndarray,
+    latest: np.ndarray,
+    released: np.ndarray,
 ) -> list[tuple[int, int, int, int]]:
     """(slice, from, to, piece) backwards from the end. Compiled by numba: plain loops, no Python objects."""
     work, queue, begin, everything, scalar = 0, 1, 2, 6, 0
