@@ -88,9 +88,7 @@ def repeated(timeline: Timeline, times: int) -> Timeline:
     edges = np.tile(timeline.edges, times)
     edges[:2] += np.repeat(np.arange(times), timeline.edges.shape[1]) * count
     details = Repeated(list(map(timeline.details.__getitem__, range(count))), times)
-    return replace(
-        timeline, cycles=span * times, slices=slices, details=details, transfers=transfers, edges=edges
-    )
+    return replace(timeline, cycles=span * times, slices=slices, details=details, transfers=transfers, edges=edges)
 
 
 def model(folder: Path) -> Timeline:
@@ -127,8 +125,14 @@ def peer(python: str, folder: Path, word: str) -> tuple[float, float, int]:
 
 def show(what: str, megabytes: float, ours: float, theirs: float | None) -> None:
     """One line."""
-    beside = f"  cannlog {megabytes / theirs:6.1f} MB/s  ratio {theirs / ours:5.1f} (target >= {TARGET_RATIO})" if theirs else ""
-    print(f"{what:<44} {megabytes:6.1f} MB {ours:6.2f} s {megabytes / ours:7.1f} MB/s (target >= {TARGET_SPEED}){beside}")
+    beside = (
+        f"  cannlog {megabytes / theirs:6.1f} MB/s  ratio {theirs / ours:5.1f} (target >= {TARGET_RATIO})"
+        if theirs
+        else ""
+    )
+    print(
+        f"{what:<44} {megabytes:6.1f} MB {ours:6.2f} s {megabytes / ours:7.1f} MB/s (target >= {TARGET_SPEED}){beside}"
+    )
 
 
 def main() -> None:
@@ -152,7 +156,12 @@ def main() -> None:
             seconds, read = cpu(dumps / "many")
             theirs = peer(options.peer, dumps / "many", word) if options.peer else None
             assert read.slices.shape[1] == times * one.slices.shape[1]
-            show(f"{what}: {read.slices.shape[1]} slices", size(dumps / "many"), seconds, sum(theirs[:2]) if theirs else None)
+            show(
+                f"{what}: {read.slices.shape[1]} slices",
+                size(dumps / "many"),
+                seconds,
+                sum(theirs[:2]) if theirs else None,
+            )
             if theirs:
                 show("  events of the peer only, without flags", size(dumps / "many"), seconds, theirs[0])
 

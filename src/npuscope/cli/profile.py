@@ -140,7 +140,7 @@ class Run:
         writer.finish()
         click.echo(profile_text(writer.profiles, self.options["page"]), nl=False)
         if folder is not None:
-            click.echo(f"\nWritten to {folder.root}: {len(folder.files())} files, see report/index.html")
+            click.echo(f"\nWritten to {folder.root}: {len(folder.files())} files, see {folder.root}/report/index.html")
         if self.baseline and self.baseline.compare_new(writer.profiles) == EXIT_FINDINGS:
             return EXIT_FINDINGS
         return _code(ended)

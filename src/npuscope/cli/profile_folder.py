@@ -72,6 +72,7 @@ class RunFolder:
         self.root = root
         self.stage = root / STAGE
         self._owner = os.getpid()
+        self._written: list[str] = []
         self._launches: list[tuple[int, str, int]] = []
         with words_for(root):
             self._made = make_folder(self.stage)
@@ -132,42 +133,29 @@ class RunFolder:
                     (self.root / folder).rmdir()
 
     def _settle(self, staged: Path, final: Path) -> None:
-        if not staged.exists():
-            return  # nothing was asked for that it has
-        restrict(staged)
-        if final.absolute() != self.root.absolute():
-            make_folder(final.parent)
-            if final.exists():
-                shutil.rmtree(final)
-            os.replace(staged, final)
-            return
-        for item in sorted(staged.iterdir()):
-            name = re.sub(r"_\d{17}(\.csv)$", r"\1", item.name)
-            for inner in item.rglob("*.csv") if item.is_dir() else ():
-                inner.rename(inner.with_name(re.sub(r"_\d{17}(\.csv)$", r"\1", inner.name)))
-            target = final / name
-            if target.is_dir() and not target.is_symlink():
-                shutil.rmtree(target)
-            os.replace(item, target)
+        """Move a folder's files to where they stay; the moment in their names goes where it tells nothing."""
+        alone = final.absolute() == self.root.absolute()
+        for file in sorted(path for path in staged.rglob("*") if path.is_file()):
+            target = final / file.relative_to(staged)
+            if alone:
+                target = target.with_name(re.sub(r"_\d{17}(\.csv)$", r"\1", target.name))
+            file.chmod(FILE_MODE)
+            make_folder(target.parent)
+            os.replace(file, target)
+            self._written.append(str(target.relative_to(self.root)))
 
     def addition(self, name: str) -> Place:
         """A folder for something that belongs to the whole run; `add` gives it its place."""
-        return Place(self.stage / name)
+        return Place(self.stage / "whole" / name)
 
     def add(self, place: Place, name: str) -> None:
         """Put the files of an addition into the folder `name` below the root."""
-        if not place.path.exists():
-            return
         with words_for(self.root):
-            restrict(place.path)
-            make_folder(self.root / name)
-            for item in sorted(place.path.iterdir()):
-                os.replace(item, self.root / name / item.name)
+            self._settle(place.path, self.root / name)
 
     def files(self) -> list[str]:
-        """Every file below the root, relative to it, without those of the run itself."""
-        paths = (path for path in self.root.rglob("*") if path.is_file() and self.stage not in path.parents)
-        return sorted(str(path.relative_to(self.root)) for path in paths)
+        """Every file that was written, relative to the root."""
+        return sorted(self._written)
 
     def discard(self) -> None:
         """Leave nothing but what has its final name. The files of others stay."""
@@ -197,7 +185,8 @@ def opprof_folder(output: Path) -> Path:
 
 def folder_name(kernel: str) -> str:
     """A kernel's name as a folder can have it."""
-    return re.sub(r"[^\w.+-]", "_", kernel)[:200].lstrip(".") or "kernel"
+    name = re.sub(r"[^\w.+-]", "_", kernel)[:200].lstrip(".") or "kernel"
+    return f"{name}_" if name == STAGE else name
 
 
 def make_folder(path: Path) -> list[Path]:
@@ -207,11 +196,3 @@ def make_folder(path: Path) -> list[Path]:
         folder.mkdir(exist_ok=True)
         folder.chmod(FOLDER_MODE)
     return missing[::-1]
-
-
-def restrict(path: Path) -> None:
-    """Set the modes of everything in a folder."""
-    for top, _, names in os.walk(path):
-        os.chmod(top, FOLDER_MODE)
-        for name in names:
-            os.chmod(os.path.join(top, name), FILE_MODE)

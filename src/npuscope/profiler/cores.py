@@ -11,8 +11,10 @@ def sub_block_names(launch: Launch) -> list[tuple[int, str]]:
     """(block_id, sub_block_id) of each core: ``(3, "cube0")``, ``(3, "vector1")``."""
     vectors = _mixed(launch)
     return [
-        _labelled(core.label) if core.label
-        else (core.block, "cube0") if core.type is CoreType.AIC
+        _labelled(core.label)
+        if core.label
+        else (core.block, "cube0")
+        if core.type is CoreType.AIC
         else _vector(core.block, core.sub_block, vectors)
         for core in launch.cores
     ]

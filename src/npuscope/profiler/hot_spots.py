@@ -184,8 +184,13 @@ def _union(timeline: Timeline, sums: Sums, lines: list[list[int]]) -> np.ndarray
 def _spots(spots: HotSpots, lines: dict[tuple[str, int], list[int]], union: np.ndarray) -> list[LineSpot]:
     found = [
         LineSpot(
-            SourceFrame(*key), tuple(steps), spots.executed[steps].sum(0), spots.cycles[steps].clip(0).sum(0),
-            union[row], known_sum(spots.bytes[steps]), known_sum(spots.hits[steps]),
+            SourceFrame(*key),
+            tuple(steps),
+            spots.executed[steps].sum(0),
+            spots.cycles[steps].clip(0).sum(0),
+            union[row],
+            known_sum(spots.bytes[steps]),
+            known_sum(spots.hits[steps]),
             known_sum(spots.misses[steps]),
         )
         for row, (key, steps) in enumerate(lines.items())

@@ -8,8 +8,14 @@ from numba import njit
 
 @njit(cache=True)
 def covered(
-    order: np.ndarray, start: np.ndarray, end: np.ndarray, kind: np.ndarray, core: np.ndarray,
-    first: np.ndarray, groups: np.ndarray, shape: tuple[int, int],
+    order: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    kind: np.ndarray,
+    core: np.ndarray,
+    first: np.ndarray,
+    groups: np.ndarray,
+    shape: tuple[int, int],
 ) -> np.ndarray:
     """Cycles of each group on each core in which at least one of its intervals lies, `shape` (groups, cores), int64.
 

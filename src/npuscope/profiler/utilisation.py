@@ -10,6 +10,7 @@ from npuscope.trace.timeline import Lane, Timeline
 FULL = 255 * 8 * 32
 """Bytes of a full vector instruction: 255 repeats of 8 blocks of 32 bytes."""
 
+
 def vector_utilisation(timeline: Timeline) -> np.ndarray:
     """Useful bytes of each vector slice as a share of a full instruction's, 0..100, (slices,) float64. NaN for other
     slices, and where the type of the elements is not known."""

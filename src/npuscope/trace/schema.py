@@ -179,8 +179,8 @@ class HostEvent:
 
 @dataclass(frozen=True, slots=True)
 class CoreInfo:
-    """One core of a launch. ``block`` is what get_block_idx returns, ``sub_block`` the half of a mixed kernel. ``label``
-    is what a vendor's log calls the core, ``core3.veccore1``; a trace has none."""
+    """One core of a launch. ``block`` is what get_block_idx returns, ``sub_block`` the half of a mixed kernel.
+    ``label`` is what a vendor's log calls the core, ``core3.veccore1``; a trace has none."""
 
     type: CoreType
     block: int

@@ -18,8 +18,13 @@ KINDS = {"vector": vector_cores, "cube": cube_cores, "mix": mixed_cores, "couple
 
 
 def made(
-    chip: str = "Ascend910B4", kind: str = "vector", blocks: int = 1, cycles: int = 8400, steps: tuple[Step, ...] = (),
-    slices: tuple[dict[str, int], ...] = (), **tables: Any,
+    chip: str = "Ascend910B4",
+    kind: str = "vector",
+    blocks: int = 1,
+    cycles: int = 8400,
+    steps: tuple[Step, ...] = (),
+    slices: tuple[dict[str, int], ...] = (),
+    **tables: Any,
 ) -> Timeline:
     """A timeline of a launch whose cores all run from 0 to `cycles`."""
     cores: tuple[CoreInfo, ...] = KINDS[kind](blocks)

@@ -49,7 +49,8 @@ def test_operand_types(make: Make, counters: Count) -> None:
     )  # fmt: skip
     works = ((0, 128), (0, 64), (1, 32), (2, 8), (3, 0))
     rows = tuple(
-        {"core": 0, "step": step, "lane": Lane.VECTOR, "start": 0, "end": 1, "work": work, "bytes": 7} for step, work in works
+        {"core": 0, "step": step, "lane": Lane.VECTOR, "start": 0, "end": 1, "work": work, "bytes": 7}
+        for step, work in works
     )
     timeline = make(steps=steps, slices=rows)
     chart = compute_load(timeline, load_chip("910B4"), counters(timeline, "A2", {1: 5, 5: 2}))

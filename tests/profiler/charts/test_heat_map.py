@@ -48,6 +48,17 @@ def test_main_memory_is_what_the_cache_missed_and_put_out(make: Make, counters: 
     assert read is not None and written is not None
     assert (read.requests, read.bytes) == (19, 19 * 128)
     assert (written.requests, written.bytes) == (3, 3 * 512)
+    assert read.share == pytest.approx(100 * (19 * 128 / 2**30 / (8400 / 1650e6)) / 800)  # 910B4 has 800 GB/s
+
+
+def test_blocks_share_main_memory_as_far_as_they_run_at_once(make: Make, counters: Count) -> None:
+    few, many = make(blocks=2), make(blocks=100)  # 910B4 has 40 vector cores
+    shares = []
+    for timeline in (few, many):
+        flow = heat_map(timeline, load_chip("910B4"), counters(timeline, "A2", SAMPLE)).blocks[0].flow(P.GM_TO_L2)
+        assert flow is not None and flow.share is not None
+        shares.append(flow.share)
+    assert shares[1] / shares[0] == pytest.approx(40 / 2)
 
 
 def test_no_more_lines_are_put_out_than_writes_missed(make: Make, counters: Count) -> None:
@@ -87,7 +98,15 @@ def test_a_mixed_block_has_both_vector_cores(make: Make, counters: Count) -> Non
 
 def test_a5_shows_fixpipe_and_the_cache_of_simt(make: Make, counters: Count) -> None:
     timeline = make("Ascend950PR", "mix", cycles=1650)
-    values = {1804: ("aic", 8), 1806: ("aic", 2), 1815: ("aic", 4), 1059: 6, 1407: ("aiv", 3), 1408: ("aiv", 1), 1058: 10}
+    values = {
+        1804: ("aic", 8),
+        1806: ("aic", 2),
+        1815: ("aic", 4),
+        1059: 6,
+        1407: ("aiv", 3),
+        1408: ("aiv", 1),
+        1058: 10,
+    }
     chart = heat_map(timeline, load_chip("950PR"), counters(timeline, "A5", values, {"UB_GM": ("aiv", 300)}))
     assert chart.family == "910A5"
     (block,) = chart.blocks

@@ -19,7 +19,9 @@ Make = Callable[..., Timeline]
 
 
 def step(number: int, lane: Lane, *lines: int, dtype: str = "") -> Step:
-    return Step(0x1000 + 4 * number, f"I{number}", lane, Site("x", tuple(SourceFrame("k.py", n) for n in lines)), dtype=dtype)
+    return Step(
+        0x1000 + 4 * number, f"I{number}", lane, Site("x", tuple(SourceFrame("k.py", n) for n in lines)), dtype=dtype
+    )
 
 
 def row(step: int, core: int, lane: Lane, start: int, end: int, **more: int) -> dict[str, int]:

@@ -16,7 +16,9 @@ from npuscope.trace.timeline import Timeline
 Make, Count = Callable[..., Timeline], Callable[..., Counters]
 
 
-def core(block: int, cycles: int, type: str = "vector", number: int = 0, moved: int = 10, rate: float = 50.0) -> CoreLoad:
+def core(
+    block: int, cycles: int, type: str = "vector", number: int = 0, moved: int = 10, rate: float = 50.0
+) -> CoreLoad:
     return CoreLoad(block, type, number, cycles, moved, rate)
 
 

@@ -88,7 +88,9 @@ def test_a_vector_kernel(make: Make, counters: Count) -> None:
 def test_precision_classes_of_a5(make: Make, counters: Count, dtype: str, name: str, rate: int) -> None:
     assert precision(dtype) == name
     timeline = mmad(make, "Ascend950PR", dtype, 4096, cycles=1650)
-    chart = roofline(timeline, load_chip("950PR"), counters(timeline, "A5", {1801: 10, 1061: 3, 1062: 0, 1064: 0, 1065: 0, 1060: 1}))
+    chart = roofline(
+        timeline, load_chip("950PR"), counters(timeline, "A5", {1801: 10, 1061: 3, 1062: 0, 1064: 0, 1065: 0, 1060: 1})
+    )
     unit = lines(chart, "Memory Unit(Cube)")["Write to L1"]
     assert (unit.unit, unit.peak) == (name, pytest.approx(rate * 1650e6 * 32 / 1e12))
     assert lines(chart, "GM/L2")["GM Read + Write"].unit == f"Cube {name}"
@@ -100,7 +102,8 @@ def test_simt_of_a5(make: Make, counters: Count) -> None:
         Step(0, "FADD", Lane.VECTOR, Site("x"), dtype="float32"), Step(4, "IADD", Lane.VECTOR, Site("x"), dtype="int32"),
     )  # fmt: skip
     rows = tuple(
-        {"core": 0, "step": n, "lane": Lane.VECTOR, "start": 0, "end": 1, "work": 0, "threads": 32 - 16 * n} for n in (0, 1)
+        {"core": 0, "step": n, "lane": Lane.VECTOR, "start": 0, "end": 1, "work": 0, "threads": 32 - 16 * n}
+        for n in (0, 1)
     )
     timeline = make("Ascend950PR", steps=steps, slices=rows, cycles=1650)
     chart = roofline(timeline, load_chip("950PR"), counters(timeline, "A5", {1407: 2, 1408: 0, 1397: 1, 1398: 1}))

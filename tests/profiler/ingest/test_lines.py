@@ -28,17 +28,48 @@ PLAIN = "[info] [00001234](PC: 0x10d0d040) MTE2    : (Binary: 0x6a000012) (ID: 1
     [
         (PLAIN, 1234, 0x10D0D040, 17, ("MTE2", "MOV_OUT_TO_UB"), "XD:X3=0x400,XN:X1=0x1200000,lenBurst:0x10"),
         # A blank before the parenthesis, no ID, a comma at the end: as logs of 2201 have it.
-        ("[info] [00002009] (PC: 0x10d0d378) MTE2     : (Binary: 0x40a210bc) SET_FLAG  PIPE:MTE2, TRIGGER PIPE:VEC, FLAG ID:0, ",
-         2009, 0x10D0D378, -1, ("MTE2", "SET_FLAG"), "PIPE:MTE2, TRIGGER PIPE:VEC, FLAG ID:0"),
+        (
+            "[info] [00002009] (PC: 0x10d0d378) MTE2     : (Binary: 0x40a210bc) SET_FLAG  PIPE:MTE2, TRIGGER PIPE:VEC, FLAG ID:0, ",
+            2009,
+            0x10D0D378,
+            -1,
+            ("MTE2", "SET_FLAG"),
+            "PIPE:MTE2, TRIGGER PIPE:VEC, FLAG ID:0",
+        ),
         ("[7](PC: 0xAB)SCALAR : (Binary: 0x00000001) NOP", 7, 0xAB, -1, ("SCALAR", "NOP"), ""),
-        ("[info] [9](PC: 0x9000d10628)@CORE12 VEC ISSUE : (Binary: 0x1) ADD  a", 9, 0x9000D10628, -1, ("VEC", "ADD"), "a"),
+        (
+            "[info] [9](PC: 0x9000d10628)@CORE12 VEC ISSUE : (Binary: 0x1) ADD  a",
+            9,
+            0x9000D10628,
+            -1,
+            ("VEC", "ADD"),
+            "a",
+        ),
         ("[info] [9](PC: 0x10)@CORE1 SCALAR IB ISSUE : (Binary: 0x1) ADD", 9, 16, -1, ("SCALAR", "ADD"), ""),
-        ("[info] [00000120] (PC: 0x9000d0d348) RVECST   : (Binary: 0x120800041c100480 ) (ID: 000042) SIMT_STS  {\"warp_id\":7}",
-         120, 0x9000D0D348, 42, ("RVECST", "SIMT_STS"), '{"warp_id":7}'),
-        ("[info] [00000345](PC: 0x10cfa024) SCALAR : (Binary: 0x077b0004) (ID: 000736) scalar_movk_xd_imme16(x[29]= 0x3fb8, imme16:0x4 ) ",
-         345, 0x10CFA024, 736, ("SCALAR", "scalar_movk_xd_imme16"), "(x[29]= 0x3fb8, imme16:0x4 )"),
-        ("[info] [5] (PC: 0x4) RVECEX : (Binary: 0x82180782) (ID: 000103) MOV_OUT_TO_UB_ALIGN.b16 Dtype: F32", 5, 4, 103,
-         ("RVECEX", "MOV_OUT_TO_UB_ALIGN.b16"), "Dtype: F32"),
+        (
+            '[info] [00000120] (PC: 0x9000d0d348) RVECST   : (Binary: 0x120800041c100480 ) (ID: 000042) SIMT_STS  {"warp_id":7}',
+            120,
+            0x9000D0D348,
+            42,
+            ("RVECST", "SIMT_STS"),
+            '{"warp_id":7}',
+        ),
+        (
+            "[info] [00000345](PC: 0x10cfa024) SCALAR : (Binary: 0x077b0004) (ID: 000736) scalar_movk_xd_imme16(x[29]= 0x3fb8, imme16:0x4 ) ",
+            345,
+            0x10CFA024,
+            736,
+            ("SCALAR", "scalar_movk_xd_imme16"),
+            "(x[29]= 0x3fb8, imme16:0x4 )",
+        ),
+        (
+            "[info] [5] (PC: 0x4) RVECEX : (Binary: 0x82180782) (ID: 000103) MOV_OUT_TO_UB_ALIGN.b16 Dtype: F32",
+            5,
+            4,
+            103,
+            ("RVECEX", "MOV_OUT_TO_UB_ALIGN.b16"),
+            "Dtype: F32",
+        ),
     ],
 )
 @pytest.mark.parametrize("ending", ["\n", "\r\n", ""])
@@ -150,7 +181,7 @@ def test_interfaces_of_transfer_units() -> None:
         b"[info] 1402: BWIF send_req, size: 1\n"  # names no instruction
         b"[info] 1403: L1RIF\n"
     )
-    moves = scan.scan_moves(np.frombuffer(text, np.uint8))
+    moves = scan.scan_moves(np.frombuffer(bytearray(text), np.uint8))
     assert moves.T.tolist() == [
         [1300, scan.GM_UNIT, 0, 0x4000, 256, 17, 3, 1],
         [1400, scan.UB_UNIT + 1, 1, 0, 128, 17, 9, -1],
@@ -161,11 +192,20 @@ def test_interfaces_of_transfer_units() -> None:
 @pytest.mark.parametrize(
     ("pipe", "mnemonic", "lane"),
     [
-        ("VEC", "VADD", Lane.VECTOR), ("VEC0", "VADD", Lane.VECTOR), ("VECTOR0", "VADD", Lane.VECTOR),
-        ("FC", "BAR", Lane.FLOWCTRL), ("FIX_PIPE", "FIX", Lane.FIXP), ("ISSUE", "X", Lane.EVENT),
-        ("MTE1", "LOAD", Lane.MTE1), ("CUBE", "MMAD", Lane.CUBE), ("RVECEX", "RV_VADD", Lane.RVECEX),
-        ("SCALARLDST", "LD", Lane.SCALARLDST), ("X9", "scalar_ld_x", Lane.SCALAR), ("X9", "my_scalar_st", Lane.SCALAR),
-        ("X9", "ADD", Lane.ALL), ("PUSHQ", "ADD", Lane.ALL),
+        ("VEC", "VADD", Lane.VECTOR),
+        ("VEC0", "VADD", Lane.VECTOR),
+        ("VECTOR0", "VADD", Lane.VECTOR),
+        ("FC", "BAR", Lane.FLOWCTRL),
+        ("FIX_PIPE", "FIX", Lane.FIXP),
+        ("ISSUE", "X", Lane.EVENT),
+        ("MTE1", "LOAD", Lane.MTE1),
+        ("CUBE", "MMAD", Lane.CUBE),
+        ("RVECEX", "RV_VADD", Lane.RVECEX),
+        ("SCALARLDST", "LD", Lane.SCALARLDST),
+        ("X9", "scalar_ld_x", Lane.SCALAR),
+        ("X9", "my_scalar_st", Lane.SCALAR),
+        ("X9", "ADD", Lane.ALL),
+        ("PUSHQ", "ADD", Lane.ALL),
     ],
 )
 def test_what_pipes_are_called(pipe: str, mnemonic: str, lane: Lane) -> None:

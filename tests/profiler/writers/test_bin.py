@@ -56,7 +56,9 @@ def test_a_long_block_comes_in_pieces(tmp_path: Path) -> None:
 
 def test_another_version_never_comes_first(tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
-    old = Block(BlockType.INSTR_API, b'{"Cores":[],"Instructions Dtype":{"Instructions":{}},"Instructions":[]}', version=0)
+    old = Block(
+        BlockType.INSTR_API, b'{"Cores":[],"Instructions Dtype":{"Instructions":{}},"Instructions":[]}', version=0
+    )
     write_bin(path, [old, INFO])
     assert [block.version for block in read_bin(path)] == [0x5A, 0]
     assert viewer_complaints(path) == []

@@ -24,9 +24,7 @@ ROWS = (
 
 
 def made() -> Profile:
-    rows = [
-        dict(zip(("core", "lane", "step", "start", "end"), values, strict=True)) for values in ROWS
-    ]
+    rows = [dict(zip(("core", "lane", "step", "start", "end"), values, strict=True)) for values in ROWS]
     slices = np.array([[row.get(name, UNKNOWN) for name in SLICE_COLUMNS] for row in rows], np.int64).T.copy()
     launch = Launch(0, "k", "Ascend910B1", mixed_cores(1), (1,), {}, {})
     details = ["Dst:UB,Src:OUT", "later", "", "", ""]

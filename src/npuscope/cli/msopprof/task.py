@@ -26,6 +26,9 @@ from npuscope.npu.chip import load_chip
 from npuscope.profiler.profile import Profile
 from npuscope.report.profile.text import on_board_text, simulator_text
 
+MINUTE = 60.0
+"""Seconds of a unit of --timeout."""
+
 MANUAL = (
     "Child process exited with status {}, The process is manually stopped. "
     "The existing data has been saved for subsequent analysis"
@@ -70,7 +73,7 @@ class Task:
                     spool, options.program, interrupted, limit, f"{'[ERROR]':<8}"
                 ),
                 folder.stage / SPOOL,
-                None if options.timeout is None else 60.0 * options.timeout,
+                None if options.timeout is None else MINUTE * options.timeout,
                 lambda: self.log.info("Ctrl-C: the application is being ended (Ctrl-C again: quit at once)"),
                 lambda: self.log.warn("The timeout has reached and the application will be forcibly killed."),
             ) as got:

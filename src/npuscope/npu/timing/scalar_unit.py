@@ -88,7 +88,8 @@ def issue(given: Given, found: Found, book: Book, core: int, op: int) -> int:
     found.times[ISSUE, op] = ready
     book.agents[A_LAST, core * SLOTS + slot] = op
     book.state[P_FREE, core * SLOTS + S] = ready + given.settings[F_ISSUE]
-    queue(book, core * SLOTS + slot)
+    if book.agents[A_NEXT, core * SLOTS + slot] == op:  # otherwise it is on the list of what holds it up
+        queue(book, core * SLOTS + slot)
     return NOBODY
 
 

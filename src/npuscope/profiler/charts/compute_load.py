@@ -55,7 +55,7 @@ class ComputeLoad:
 def compute_load(timeline: Timeline, chip: Chip, counters: Counters) -> ComputeLoad:
     """The load of each core of a launch, blocks ascending."""
     cycles = ways(timeline, chip, counters).cycles
-    operands = _operands(timeline)
+    operands, moved = _operands(timeline), _bytes(timeline)
     bars: list[Load] = []
     table: list[Load] = []
     kinds = sorted((kind, index) for index, kind in enumerate(core_kinds(timeline.launch, chip)))
@@ -69,7 +69,7 @@ def compute_load(timeline: Timeline, chip: Chip, counters: Counters) -> ComputeL
             for pipe in pipes
             if pipe.instructions is not None
         )
-        table.append(_bytes(block, name, timeline, index))
+        table.append(Load(block, name, "Process Bytes", Unit.BYTES, moved[index], moved[index]))
         table.extend(Load(block, name, text, Unit.INSTRUCTIONS, value, value) for text, value in operands[index])
     return ComputeLoad(tuple(bars), tuple(table))
 
@@ -83,10 +83,13 @@ def _time(block: int, name: str, pipe: str, cycles: float | None, chip: Chip) ->
     return Load(block, name, f"{pipe} Duration", Unit.MICROSECONDS, microseconds, cycles)
 
 
-def _bytes(block: int, name: str, timeline: Timeline, core: int) -> Load:
-    mine = (timeline.slice("core") == core) & (timeline.slice("bytes") >= 0)
-    value = float(timeline.slice("bytes")[mine].sum()) if mine.any() else None
-    return Load(block, name, "Process Bytes", Unit.BYTES, value, value)
+def _bytes(timeline: Timeline) -> list[float | None]:
+    """Bytes that each core moved to and from GM, as its instructions tell it."""
+    known = timeline.slice("bytes") >= 0
+    core, cores = timeline.slice("core")[known], len(timeline.launch.cores)
+    count = np.bincount(core, minlength=cores)
+    total = np.bincount(core, timeline.slice("bytes")[known], minlength=cores)
+    return [float(value) if number else None for number, value in zip(count, total, strict=True)]
 
 
 def _operands(timeline: Timeline) -> list[list[tuple[str, float]]]:

@@ -204,7 +204,7 @@ class _Graph:
     def __init__(self, launch: Launch, known: Ways) -> None:
         self.known, self.columns = known, known.counters.columns
         self.hits, self.misses = known.l2()
-        self.share = known.chip.peak_rates()["gm"] / max(len(blocks_of(launch, known.chip)), 1)
+        self.share = known.chip.peak_rates()["gm"] / _at_once(blocks_of(launch, known.chip), known.chip)
         self.tables: dict[MemoryPath, tuple[np.ndarray, np.ndarray, float | None]] = {}
         for path, name in {**CUBE_WAYS[self.columns], **VECTOR_WAYS.get(self.columns, {})}.items():
             way = known.traffic(name)
@@ -219,7 +219,10 @@ class _Graph:
             flows.extend(self._of_core(name, core))
         cores = list(block.cores.values())
         return BlockMemory(
-            block.number, block.kind, tuple(sorted(flows, key=lambda flow: flow.path)), self._l2(cores),
+            block.number,
+            block.kind,
+            tuple(sorted(flows, key=lambda flow: flow.path)),
+            self._l2(cores),
             tuple(unit for name, core in block.cores.items() for unit in self._units(name, core)),
         )
 
@@ -275,6 +278,12 @@ class _Graph:
 def evicted(counters: Counters) -> np.ndarray:
     """L2 lines written back to GM for each core's sake on A2, (cores,): no more than it missed with a write."""
     return np.asarray(np.fmin(counters[156], counters[1282]))
+
+
+def _at_once(blocks: list[Block], chip: Chip) -> int:
+    """How many blocks run at the same time."""
+    vectors = all(block.kind == "vector" for block in blocks)
+    return max(min(len(blocks), chip.cores.aiv if vectors else chip.cores.aic), 1)
 
 
 def _whole(value: float) -> int | None:

@@ -75,7 +75,9 @@ def occupancy(timeline: Timeline, chip: Chip, counters: Counters) -> Occupancy:
         busy = counters[1284][index]
         cores.append(
             CoreLoad(
-                block, name if name == AI_CORE else name[:-1], 0 if name == AI_CORE else int(name[-1]),
+                block,
+                name if name == AI_CORE else name[:-1],
+                0 if name == AI_CORE else int(name[-1]),
                 int(counters.total_cycles[index]),
                 None if np.isnan(moved[index]) else int(moved[index]),
                 float(100 * hits[index] / total) if total > 0 else None,

@@ -34,7 +34,7 @@ class Traffic:
             total = total + factor * counters[number] * self.size
         for name, sign in ((self.path, 1), (self.less, -1)):
             if name:
-                total = total + sign * counters.paths.get(name, np.nan)
+                total = total + sign * _path(counters, name)
         return np.where(total >= 0, total, np.nan)
 
     def requests(self, counters: Counters) -> np.ndarray:
@@ -46,6 +46,12 @@ class Traffic:
         if isinstance(self.peak, str):
             return chip.peak_rates().get(self.peak)
         return self.peak * chip.frequency_mhz * 1e6 / GIB if self.peak else None
+
+
+def _path(counters: Counters, name: str) -> np.ndarray:
+    """Bytes that took a way; one that is not named carried nothing, where the counters know of ways at all."""
+    found = counters.paths.get(name)
+    return 0.0 * counters.paths.get("UB_GM", np.full(counters.total_cycles.shape, np.nan)) if found is None else found
 
 
 A2: dict[str, Traffic] = {

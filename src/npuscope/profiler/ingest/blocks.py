@@ -37,7 +37,11 @@ def block_edges(
 
 
 def _keys(
-    rows: np.ndarray, is_set: bool, logs: Sequence[CoreLog], infos: Sequence[CoreInfo], slices: np.ndarray,
+    rows: np.ndarray,
+    is_set: bool,
+    logs: Sequence[CoreLog],
+    infos: Sequence[CoreInfo],
+    slices: np.ndarray,
     offsets: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(a number for the flag of each row, negative where it is not known; the flag's id)."""

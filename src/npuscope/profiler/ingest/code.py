@@ -14,6 +14,9 @@ import numpy as np
 
 from npuscope.trace.schema import SourceFrame
 
+FUNCTIONS = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine")
+"""Entries of the debug information that cover code of one function."""
+
 
 class NoCode(Exception):
     """An object has no usable debug information; the text says why."""
@@ -126,7 +129,8 @@ def _lines(unit: Any, found: CodeMap) -> None:
 
 
 def _files(unit: Any, program: Any) -> dict[int, str]:
-    """File numbers of a unit. They count from 1 up to DWARF 4, from 0 after; so do folders, whose 0 is the compiler's."""
+    """File numbers of a unit. They count from 1 up to DWARF 4, from 0 after; folders do so, too, 0 being the
+    compiler's."""
     header = program.header
     first = 0 if header.version >= 5 else 1
     root = _text(unit.get_top_DIE(), "DW_AT_comp_dir")
@@ -146,11 +150,10 @@ def _scopes(unit: Any) -> Iterator[Scope]:
     waiting = [(unit.get_top_DIE(), 0)]
     while waiting:
         entry, depth = waiting.pop()
-        if entry.tag in ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine"):
-            if ranges := tuple(_ranges(entry)):
-                line, column = (_number(entry, f"DW_AT_call_{what}") for what in ("line", "column"))
-                file = files.get(_number(entry, "DW_AT_call_file"), "")
-                yield Scope(ranges, _name(entry), file, line, column, depth)
+        if entry.tag in FUNCTIONS and (ranges := tuple(_ranges(entry))):
+            line, column = (_number(entry, f"DW_AT_call_{what}") for what in ("line", "column"))
+            file = files.get(_number(entry, "DW_AT_call_file"), "")
+            yield Scope(ranges, _name(entry), file, line, column, depth)
         waiting += [(child, depth + 1) for child in entry.iter_children()]
 
 

@@ -24,7 +24,7 @@ from npuscope.trace.timeline import SLICE_COLUMNS, UNKNOWN, Lane, Loss
 
 BY_IDENT = ("3510",)
 """Architectures whose logs pair by ID; the others pair by pc (opprof.md 4.3)."""
-IDENT_KEYS = (b" id:", b",id:", b" Id:", b",Id:")
+IDENT_KEYS = (b"id:", b"Id:")
 """Where logs without ``(ID: n)`` give the number of an instruction that transfer logs speak of."""
 WARP_KEYS = ((b"[warpId", scan.BRACKETS), (b'"warp_id"', scan.QUOTES))
 MASK_KEYS = (b"[prdctMask", b"[execMask")
@@ -37,8 +37,9 @@ DTYPES = {"BF": "bfloat", "F": "float", "S": "int", "U": "uint"}
 @dataclass
 class CoreLog:
     """What one core's logs give. `slices` are (SLICE_COLUMNS, slices) with the column ``core`` still open and ``step``
-    indexing `steps`, which are (pc, text, lane, dtype); `texts`, `starts` and `ends` say where the operands of each slice
-    stand. `block` and `sub` are logical where the core read its own numbers, else physical; `edges` index slices."""
+    indexing `steps`, which are (pc, text, lane, dtype); `texts`, `starts` and `ends` say where the operands of each
+    slice stand. `block` and `sub` are logical where the core read its own numbers, else physical; `edges` index
+    slices."""
 
     files: CoreFiles
     block: int
@@ -143,8 +144,17 @@ def _assemble(logs: Logs, popped: Lines, retired: Lines, arch: str, block: int, 
     columns["bytes"] = process_bytes(popped, rows, columns["lane"])
     columns["warp"], columns["threads"] = _warps(popped, rows, retired, partner)
     log = CoreLog(
-        logs.files, block, sub, np.zeros(0), [], (popped.text, retired.text), np.zeros(rows.size, np.int64),
-        popped.starts[rows], popped.ends[rows], _idents(popped, rows, columns["lane"]), flag_edges(popped, rows),
+        logs.files,
+        block,
+        sub,
+        np.zeros(0),
+        [],
+        (popped.text, retired.text),
+        np.zeros(rows.size, np.int64),
+        popped.starts[rows],
+        popped.ends[rows],
+        _idents(popped, rows, columns["lane"]),
+        flag_edges(popped, rows),
     )
     _take_longer(log, retired, partner)
     log.scalar_busy = _busy(columns, Lane.SCALAR)
@@ -156,9 +166,7 @@ def _assemble(logs: Logs, popped: Lines, retired: Lines, arch: str, block: int, 
     return log
 
 
-def _pair(
-    logs: Logs, popped: Lines, retired: Lines, retires: np.ndarray, arch: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _pair(logs: Logs, popped: Lines, retired: Lines, retires: np.ndarray, arch: str) -> tuple[np.ndarray, np.ndarray]:
     """(lines of the popped log that are slices, their lines of the retire log)."""
     by_ident = arch in BY_IDENT and bool((popped.ident >= 0).any())
     pc, ident = (np.concatenate([getattr(popped, key), getattr(retired, key)[retires]]) for key in ("pc", "ident"))
@@ -254,8 +262,13 @@ def _scalar(logs: Logs, log: CoreLog, columns: dict[str, np.ndarray], pc: np.nda
     address, tick = misses[scan.POINT_ADDRESS], misses[scan.POINT_TICK]
     codes, examples = number(address)
     extra = {key: np.full(address.size, UNKNOWN, np.int64) for key in SLICE_COLUMNS}
-    extra |= {"lane": np.full(address.size, Lane.CACHEMISS), "step": codes + len(log.steps), "start": tick,
-              "end": tick + 1, "bytes": np.zeros(address.size, np.int64)}
+    extra |= {
+        "lane": np.full(address.size, Lane.CACHEMISS),
+        "step": codes + len(log.steps),
+        "start": tick,
+        "end": tick + 1,
+        "bytes": np.zeros(address.size, np.int64),
+    }
     log.steps += [(place, f"0x{place:x}", Lane.CACHEMISS, "") for place in address[examples].tolist()]
     for key in SLICE_COLUMNS:
         columns[key] = np.concatenate([columns[key], extra[key]])

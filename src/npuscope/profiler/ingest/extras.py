@@ -19,7 +19,8 @@ Row = tuple[Cell, ...]
 PART = r"(?:\.\d+)?"
 COUNTER = re.compile(r"^(\d+)\s*:\s*(.+?)\s*\|\s*(-?\d+)\s*$", re.MULTILINE)
 STAGE = re.compile(
-    r"^\[info\]\s+(\d+):\s+\[([^\]]+)\]\s+instr\.name=(\S+)\s+instr\.pc=(?:0x)?([0-9a-fA-F]+)\s+instr\.id=(\d+)", re.MULTILINE
+    r"^\[info\]\s+(\d+):\s+\[([^\]]+)\]\s+instr\.name=(\S+)\s+instr\.pc=(?:0x)?([0-9a-fA-F]+)\s+instr\.id=(\d+)",
+    re.MULTILINE,
 )
 QUEUE = re.compile(
     r"^\[info\]\s+(\d+):?\s+\[(Push Instr|pop Instr|RETIRE INSTR)\]\s+(?:instr\.)?name=(\S+)\s+(?:instr\.)?pc=(?:0x)?"
@@ -73,16 +74,23 @@ def accesses(text: str) -> Iterator[Row]:
 
 READERS: list[Reader] = [
     Reader(
-        "VendorCounters", re.compile(rf".*(?:perf_pmu{PART}\.log|perf_pmu_per_vf{PART}\.log|summary_log)"),
-        ("index", "name", "value"), counters,
+        "VendorCounters",
+        re.compile(rf".*(?:perf_pmu{PART}\.log|perf_pmu_per_vf{PART}\.log|summary_log)"),
+        ("index", "name", "value"),
+        counters,
     ),
     Reader("ControlStages", re.compile(rf".*ccu_log{PART}\.dump"), ("cycle", "stage", "instr", "pc", "id"), stages),
     Reader(
-        "QueueEvents", re.compile(rf".*(?:issque|OOO){PART}\.dump"), ("cycle", "event", "instr", "pc", "id"), queue_events
+        "QueueEvents",
+        re.compile(rf".*(?:issque|OOO){PART}\.dump"),
+        ("cycle", "event", "instr", "pc", "id"),
+        queue_events,
     ),
     Reader(
-        "MemoryAccesses", re.compile(rf".*(?:rd_log|wr_log|rvec_pv){PART}\.dump"),
-        ("cycle", "instr", "pc", "id", "address", "data"), accesses,
+        "MemoryAccesses",
+        re.compile(rf".*(?:rd_log|wr_log|rvec_pv){PART}\.dump"),
+        ("cycle", "instr", "pc", "id", "address", "data"),
+        accesses,
     ),
 ]
 

@@ -25,18 +25,15 @@ def _number(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarra
         mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
         slot = np.int64(mixed >> np.uint64(32)) & (room - 1)
         while True:
-            code = np.int64(table[slot])
-            if code < 0:
-                code = known
-                table[slot] = code
-                examples[code] = row
+            if table[slot] < 0:
+                table[slot] = known
+                examples[known] = row
                 known += 1
-                break
-            example = examples[code]
+            example = examples[table[slot]]
             if first[example] == first[row] and second[example] == second[row]:
                 break
             slot = (slot + 1) & (room - 1)
-        codes[row] = code
+        codes[row] = table[slot]
     return codes, examples[:known].copy()
 
 
@@ -101,11 +98,16 @@ def _thin(rows: np.ndarray, ticks: np.ndarray, gap: int, exact: bool, fate: np.n
 
 @njit(cache=True, nogil=True)
 def pair(
-    pop_code: np.ndarray, pop_tick: np.ndarray, retire_code: np.ndarray, retire_tick: np.ndarray, count: int, merge: bool
+    pop_code: np.ndarray,
+    pop_tick: np.ndarray,
+    retire_code: np.ndarray,
+    retire_tick: np.ndarray,
+    count: int,
+    merge: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(row of the retirement of each pop, fates of pops, fates of retirements): the k-th pop of a code goes with its
-    k-th retirement. Where their numbers differ and `merge` is set, parts are put together first; what is too much at the
-    end stays unmatched (opprof.md 4.3)."""
+    k-th retirement. Where their numbers differ and `merge` is set, parts are put together first; what is too much at
+    the end stays unmatched (opprof.md 4.3)."""
     pops, pop_begins = grouped(pop_code, count)
     retires, retire_begins = grouped(retire_code, count)
     partner = np.full(pop_code.size, -1, np.int64)

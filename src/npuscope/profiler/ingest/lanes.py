@@ -5,7 +5,11 @@ from __future__ import annotations
 from npuscope.trace.timeline import Lane
 
 ALIASES = {
-    "VEC": Lane.VECTOR, "VEC0": Lane.VECTOR, "VECTOR0": Lane.VECTOR, "FC": Lane.FLOWCTRL, "FIX_PIPE": Lane.FIXP,
+    "VEC": Lane.VECTOR,
+    "VEC0": Lane.VECTOR,
+    "VECTOR0": Lane.VECTOR,
+    "FC": Lane.FLOWCTRL,
+    "FIX_PIPE": Lane.FIXP,
     "ISSUE": Lane.EVENT,
 }
 NAMES = {lane.name: lane for lane in Lane} | ALIASES

@@ -12,11 +12,12 @@ import numpy as np
 from npuscope.profiler.ingest import scan
 from npuscope.profiler.ingest.text import LogText, read_parts
 
+
 @dataclass(frozen=True)
 class Lines:
     """The instructions of a log in its order: `columns` are those of `scan.scan_instructions`, `words` the (pipe,
-    mnemonic) pairs that column WORD numbers, `held` what operands hold (scan.BRACKETS, scan.QUOTES). `cut` says that the
-    last line was cut off and is left out."""
+    mnemonic) pairs that column WORD numbers, `held` what operands hold (scan.BRACKETS, scan.QUOTES). `cut` says that
+    the last line was cut off and is left out."""
 
     text: LogText
     columns: np.ndarray

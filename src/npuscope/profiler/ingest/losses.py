@@ -63,9 +63,8 @@ def unpaired(core: str, what: str, pcs: np.ndarray, total: int) -> Loss:
 
 def unbalanced_mark(mark: str, core: str) -> Loss:
     """A user mark that is nested in itself, or begins or ends only."""
-    text = (
-        f"Failed to create userMark {mark} for {core} because loop nesting exists or TraceStart is not equal to TraceStop."
-    )
+    why = "loop nesting exists or TraceStart is not equal to TraceStop"
+    text = f"Failed to create userMark {mark} for {core} because {why}."
     return Loss("mark", text, count=1)
 
 

@@ -74,8 +74,16 @@ def _table(moves: Moves, owner: np.ndarray, slices: np.ndarray, cubes: np.ndarra
     with_gm = (source == Space.GM) | (target == Space.GM)
     cache = np.where(with_gm, unknown, 0)
     values = {
-        "slice": owner, "source": source, "target": target, "address": moves.address, "bytes": moves.bytes,
-        "requests": moves.requests, "hits": cache, "misses": cache, "victims": cache, "start": moves.start,
+        "slice": owner,
+        "source": source,
+        "target": target,
+        "address": moves.address,
+        "bytes": moves.bytes,
+        "requests": moves.requests,
+        "hits": cache,
+        "misses": cache,
+        "victims": cache,
+        "start": moves.start,
         "end": moves.end,
     }
     return np.stack([values[name] for name in TRANSFER_COLUMNS])

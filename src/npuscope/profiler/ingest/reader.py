@@ -66,7 +66,9 @@ def read_dumps(folder: Path, chip: Chip | None = None, cores: Collection[int] | 
         else:
             found.append(timeline)
     if not found:
-        why = [loss.text for loss in lost[:3]] or (["none of the cores asked for is there"] if folders and wanted else [])
+        why = [loss.text for loss in lost[:3]] or (
+            ["none of the cores asked for is there"] if folders and wanted else []
+        )
         raise UserError("; ".join([NO_DUMPS, *why]))
     found[0] = replace(found[0], losses=(*lost, *found[0].losses))
     return found
@@ -150,9 +152,18 @@ def _timeline(
     blocks = len({info.block for info in infos})
     launch = Launch(index, _kernel(dumps, code), chip.name, infos, (blocks,), {}, {}, arch=chip.arch)
     return Timeline(
-        launch, chip.name, float(chip.frequency_mhz), Source.SIMULATOR, int(ends.max(initial=0)),
-        int(begins.min()) if begins.size else 0, steps, slices, _details(logs), edges=_edges(logs, infos, steps, slices, offsets),
-        cores=_core_table(logs), notes={"dumps": str(dumps.path)},
+        launch,
+        chip.name,
+        float(chip.frequency_mhz),
+        Source.SIMULATOR,
+        int(ends.max(initial=0)),
+        int(begins.min()) if begins.size else 0,
+        steps,
+        slices,
+        _details(logs),
+        edges=_edges(logs, infos, steps, slices, offsets),
+        cores=_core_table(logs),
+        notes={"dumps": str(dumps.path)},
     )
 
 

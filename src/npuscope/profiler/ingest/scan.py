@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 TICK, PC, IDENT, WORD, START, END = range(6)
-"""Rows of the table of `scan_instructions`: the tick; the pc; the ID or -1; the number of the (pipe, mnemonic) pair; the
-span of the operands."""
+"""Rows of the table of `scan_instructions`: the tick; the pc; the ID or -1; the number of the (pipe, mnemonic) pair;
+the span of the operands."""
 PIPE_START, PIPE_END, NAME_START, NAME_END = range(4)
 """Rows of the table of words: where each (pipe, mnemonic) pair stands for the first time."""
 POINT_TICK, POINT_KIND, POINT_ADDRESS, POINT_START, POINT_END = range(5)
@@ -29,11 +29,15 @@ BRACKETS, QUOTES = 1, 2
 SHORTEST_INSTRUCTION, SHORTEST_POINT, SHORTEST_MOVE = 28, 24, 18
 """Bytes that a line with a row has at least: room for rows is made by it."""
 
-NEWLINE, SPACE, TAB, RETURN = 10, 32, 9, 13
+NEWLINE, SPACE, TAB = 10, 32, 9
 ZERO, NINE, LOWER_A, LOWER_F, UPPER_A, UPPER_F = 48, 57, 97, 102, 65, 70
-COMMA, COLON, DOT, OPEN, CLOSE, BRACKET, BRACKET_END, BRACE, AT, EQUALS, QUOTE = 44, 58, 46, 40, 41, 91, 93, 123, 64, 61, 34
-LETTER_X, UPPER_X, UPPER_I, UPPER_F_LETTER, UPPER_D, UPPER_R, UPPER_W, UPPER_Q = 120, 88, 73, 70, 68, 82, 87, 81
-NOISE = np.frombuffer(b"poped from IQ", np.uint8)
+COMMA, COLON, DOT, OPEN, CLOSE, BRACKET, BRACKET_END, BRACE = 44, 58, 46, 40, 41, 91, 93, 123
+AT, EQUALS, QUOTE, LOWER_X, UPPER_X, LOWER_I, UPPER_I, UPPER_R, UPPER_W = 64, 61, 34, 120, 88, 105, 73, 82, 87
+AFTER_NAME = (OPEN, COMMA, BRACE)
+BEFORE_PC, BEFORE_CODE, BEFORE_ID, NOISE = (
+    np.frombuffer(words, np.uint8) for words in (b"(PC:", b"(Binary:", b"(ID:", b"poped from IQ")
+)
+NOISE_END = NOISE[-1]
 FNV_BASE, FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
 
@@ -51,7 +55,7 @@ def _digits(text: np.ndarray, at: int) -> tuple[int, int]:
 def _hex(text: np.ndarray, at: int) -> tuple[int, int]:
     """(value, place after it) of hexadecimal digits, with or without 0x; the place is `at` where there are none."""
     begin = at
-    if text[at] == ZERO and (text[at + 1] == LETTER_X or text[at + 1] == UPPER_X):
+    if text[at] == ZERO and (text[at + 1] == LOWER_X or text[at + 1] == UPPER_X):
         at += 2
     first = at
     value = 0
@@ -80,7 +84,7 @@ def _blanks(text: np.ndarray, at: int) -> int:
 @njit(cache=True)
 def _after_info(text: np.ndarray, at: int) -> int:
     """The place after ``[info]`` and blanks, where the line begins with it."""
-    if text[at] == BRACKET and text[at + 1] == 105:  # i
+    if text[at] == BRACKET and text[at + 1] == LOWER_I:
         while text[at] != BRACKET_END and text[at] != NEWLINE:
             at += 1
         if text[at] == BRACKET_END:
@@ -98,22 +102,111 @@ def _same(text: np.ndarray, start: int, end: int, other: int, other_end: int) ->
     """Whether two spans hold the same letters."""
     if end - start != other_end - other:
         return False
-    for step in range(end - start):
-        if text[start + step] != text[other + step]:
-            return False
-    return True
+    step = 0
+    while start + step < end and text[start + step] == text[other + step]:
+        step += 1
+    return start + step == end
 
 
 @njit(cache=True)
-def _ends(text: np.ndarray, line: int, at: int, pattern: np.ndarray) -> bool:
-    """Whether `pattern` ends at the letter at a place of a line."""
-    first = at + 1 - pattern.size
-    if first < line:
-        return False
-    for step in range(pattern.size):
-        if text[first + step] != pattern[step]:
-            return False
-    return True
+def _begins(text: np.ndarray, at: int, pattern: np.ndarray) -> bool:
+    """Whether `pattern`, which holds no newline, stands at a place."""
+    step = 0
+    while step < pattern.size and text[at + step] == pattern[step]:
+        step += 1
+    return step == pattern.size
+
+
+@njit(cache=True)
+def _hashed(text: np.ndarray, start: int, end: int, letters: np.uint64) -> np.uint64:
+    """A hash of a span's letters, beginning with that of what stands before."""
+    for at in range(start, end):
+        letters = (letters ^ np.uint64(text[at])) * FNV_PRIME
+    return letters
+
+
+@njit(cache=True)
+def _stamp(text: np.ndarray, at: int) -> tuple[int, int, int]:
+    """(tick, pc, place after them) of ``[<tick>](PC: 0x<hex>)``, the place -1 where a line does not begin so."""
+    if text[at] != BRACKET:
+        return 0, 0, -1
+    tick, after = _digits(text, at + 1)
+    if after == at + 1 or text[after] != BRACKET_END:
+        return 0, 0, -1
+    at = _blanks(text, after + 1)
+    if not _begins(text, at, BEFORE_PC):
+        return 0, 0, -1
+    at = _blanks(text, at + BEFORE_PC.size)
+    pc, after = _hex(text, at)
+    if after == at or text[after] != CLOSE:
+        return 0, 0, -1
+    return tick, pc, after + 1
+
+
+@njit(cache=True)
+def _pipe(text: np.ndarray, at: int) -> tuple[int, int, int]:
+    """(start, end, place after the encoding) of ``[@CORE<n>] <PIPE> ... (Binary: 0x<hex>)``, the place -1 where it is
+    not there."""
+    if text[at] == AT:
+        while text[at] != SPACE and text[at] != NEWLINE:
+            at += 1
+    start = at = _blanks(text, at)
+    while _in_word(text[at]):
+        at += 1
+    end = at
+    while text[at] != OPEN and text[at] != NEWLINE:
+        at += 1
+    if end == start or not _begins(text, at, BEFORE_CODE):
+        return 0, 0, -1
+    while text[at] != CLOSE and text[at] != NEWLINE:
+        at += 1
+    return start, end, (at + 1 if text[at] == CLOSE else -1)
+
+
+@njit(cache=True)
+def _ident(text: np.ndarray, at: int) -> tuple[int, int]:
+    """(number, place of the mnemonic) of ``[(ID: <n>)]``, the number -1 where there is none."""
+    at = _blanks(text, at)
+    if not _begins(text, at, BEFORE_ID):
+        return -1, at
+    ident, at = _digits(text, _blanks(text, at + BEFORE_ID.size))
+    return ident, _blanks(text, at + 1 if text[at] == CLOSE else at)
+
+
+@njit(cache=True)
+def _operands(text: np.ndarray, line: int, at: int) -> tuple[int, int, bool]:
+    """(place of the line's end, what the operands hold, whether the line speaks of a queue)."""
+    held = 0
+    noise = False
+    while text[at] != NEWLINE:
+        letter = text[at]
+        if letter == BRACKET:
+            held |= BRACKETS
+        elif letter == QUOTE:
+            held |= QUOTES
+        elif letter == NOISE_END and at - NOISE.size >= line and _begins(text, at + 1 - NOISE.size, NOISE):
+            noise = True
+        at += 1
+    return at, held, noise
+
+
+@njit(cache=True)
+def _word(text: np.ndarray, span: tuple[int, int, int, int], table: np.ndarray, words: np.ndarray, known: int) -> int:
+    """The number of a (pipe, mnemonic) pair; it is `known` where the pair is new, and then put into the table."""
+    pipe, pipe_end, name, name_end = span
+    letters = _hashed(text, name, name_end, _hashed(text, pipe, pipe_end, FNV_BASE) * FNV_PRIME)
+    slot = np.int64(letters ^ (letters >> np.uint64(29))) & (table.size - 1)
+    while table[slot] >= 0:
+        word = table[slot]
+        if _same(text, name, name_end, words[NAME_START, word], words[NAME_END, word]) and _same(
+            text, pipe, pipe_end, words[PIPE_START, word], words[PIPE_END, word]
+        ):
+            return word
+        slot = (slot + 1) & (table.size - 1)
+    table[slot] = known
+    words[PIPE_START, known], words[PIPE_END, known] = pipe, pipe_end
+    words[NAME_START, known], words[NAME_END, known] = name, name_end
+    return known
 
 
 @njit(cache=True, nogil=True)
@@ -126,109 +219,42 @@ def scan_instructions(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     room = 64
     while room < 2 * lines:
         room *= 2
-    table = np.full(room, -1, np.int32)
-    count = known = held = 0
+    table = np.full(room, -1, np.int64)
+    count = known = letters = 0
     at, size = 0, text.size
     while at < size:
         line = at
-        at = _after_info(text, at)
-        good = False
-        tick = pc = 0
         ident = -1
         pipe = pipe_end = name = name_end = 0
-        if text[at] == BRACKET:
-            tick, after = _digits(text, at + 1)
-            if after > at + 1 and text[after] == BRACKET_END:
-                at = _blanks(text, after + 1)
-                if text[at] == OPEN and text[at + 1] == 80 and text[at + 2] == 67 and text[at + 3] == COLON:  # (PC:
-                    at = _blanks(text, at + 4)
-                    pc, after = _hex(text, at)
-                    good = after > at and text[after] == CLOSE
-                    at = after
-        if good:
-            at += 1
-            if text[at] == AT:
-                while text[at] != SPACE and text[at] != NEWLINE:
-                    at += 1
-            pipe = at = _blanks(text, at)
-            letters = FNV_BASE
-            while _in_word(text[at]):
-                letters = (letters ^ np.uint64(text[at])) * FNV_PRIME
-                at += 1
-            pipe_end = at
-            while text[at] != OPEN and text[at] != NEWLINE:
-                at += 1
-            good = pipe_end > pipe and text[at] == OPEN and text[at + 1] == 66 and text[at + 2] == UPPER_I + 32  # (Bi
-            if good:
-                while text[at] != CLOSE and text[at] != NEWLINE:
-                    at += 1
-                good = text[at] == CLOSE
-        if good:
-            at = _blanks(text, at + 1)
-            if text[at] == OPEN and text[at + 1] == UPPER_I and text[at + 2] == UPPER_D and text[at + 3] == COLON:
-                ident, at = _digits(text, _blanks(text, at + 4))
-                if text[at] == CLOSE:
-                    at += 1
-                at = _blanks(text, at)
-            name = at
-            letters = (letters ^ np.uint64(SPACE)) * FNV_PRIME
-            while text[at] > SPACE and text[at] != OPEN and text[at] != COMMA and text[at] != BRACE:
-                letters = (letters ^ np.uint64(text[at])) * FNV_PRIME
-                at += 1
-            name_end = at
-            good = name_end > name
-        if not good:
-            at = line
-        while text[at] != NEWLINE:
-            letter = text[at]
-            if letter == BRACKET:
-                held |= BRACKETS
-            elif letter == QUOTE:
-                held |= QUOTES
-            elif letter == UPPER_Q and text[at - 1] == UPPER_I and _ends(text, line, at, NOISE):
-                good = False
-            at += 1
-        end = at
-        at += 1
-        if not good:
+        tick, pc, after = _stamp(text, _after_info(text, at))
+        if after >= 0:
+            pipe, pipe_end, after = _pipe(text, after)
+        if after >= 0:
+            ident, name = _ident(text, after)
+            name_end = name
+            while text[name_end] > SPACE and text[name_end] not in AFTER_NAME:
+                name_end += 1
+        end, held, noise = _operands(text, line, max(name_end, line))
+        at = end + 1
+        if name_end == name or noise:
             continue
+        letters |= held
         start = name_end
         while start < end and text[start] <= SPACE:
             start += 1
         while end > start and (text[end - 1] <= SPACE or text[end - 1] == COMMA):
             end -= 1
-        slot = np.int64(letters ^ (letters >> np.uint64(29))) & (room - 1)
-        while True:
-            word = np.int64(table[slot])
-            if word < 0:
-                word = known
-                table[slot] = word
-                words[0, word], words[1, word], words[2, word], words[3, word] = pipe, pipe_end, name, name_end
-                known += 1
-                break
-            if _same(text, name, name_end, words[2, word], words[3, word]) and _same(
-                text, pipe, pipe_end, words[0, word], words[1, word]
-            ):
-                break
-            slot = (slot + 1) & (room - 1)
-        columns[0, count], columns[1, count], columns[2, count] = tick, pc, ident
-        columns[3, count], columns[4, count], columns[5, count] = word, start, end
+        word = _word(text, (pipe, pipe_end, name, name_end), table, words, known)
+        known = max(known, word + 1)
+        columns[TICK, count], columns[PC, count], columns[IDENT, count] = tick, pc, ident
+        columns[WORD, count], columns[START, count], columns[END, count] = word, start, end
         count += 1
-    return columns[:, :count].copy(), words[:, :known].copy(), held
-
-
-@njit(cache=True)
-def _begins(text: np.ndarray, at: int, pattern: np.ndarray) -> bool:
-    """Whether `pattern`, which holds no newline, stands at a place."""
-    for step in range(pattern.size):
-        if text[at + step] != pattern[step]:
-            return False
-    return True
+    return columns[:, :count].copy(), words[:, :known].copy(), letters
 
 
 @njit(cache=True)
 def _point_tick(text: np.ndarray, at: int) -> tuple[int, int]:
-    """(tick, place after it and its colon), -1 for the place where there is none. Forms: ``12:``, ``@12:``, ``[12]:``."""
+    """(tick, place after it and its colon), the place -1 where there is none. Forms: ``12:``, ``@12:``, ``[12]:``."""
     if text[at] == AT or text[at] == BRACKET:
         at += 1
     tick, after = _digits(text, at)
@@ -243,8 +269,9 @@ def _point_tick(text: np.ndarray, at: int) -> tuple[int, int]:
 def scan_points(
     text: np.ndarray, patterns: np.ndarray, starts: np.ndarray, kinds: np.ndarray, status: np.ndarray
 ) -> np.ndarray:
-    """(5, points): tick, kind, address and the span of what follows it, of the lines of an instruction cache or control unit log that begin, after
-    their tick, with one of `patterns` (joined; `starts` bounds them). A miss counts where the line ends with `status`."""
+    """(5, points) of an instruction cache or control unit log: tick, kind, address and the span of what follows it, of
+    the lines that begin, after their tick, with one of `patterns` (joined; `starts` bounds them). A miss counts where
+    the line ends with `status`."""
     points = np.empty((5, text.size // SHORTEST_POINT + 1), np.int64)
     count = 0
     at, size = 0, text.size
@@ -271,9 +298,8 @@ def scan_points(
             start += 1
         while end > start and text[end - 1] <= SPACE:
             end -= 1
-        if kinds[found] == MISS:
-            if not _begins(text, end - status.size, status):
-                continue
+        if kinds[found] == MISS and not _begins(text, end - status.size, status):
+            continue
         points[0, count], points[1, count], points[2, count] = tick, kinds[found], address
         points[3, count], points[4, count] = start, end
         count += 1
@@ -321,7 +347,8 @@ def _key(text: np.ndarray, start: int, end: int) -> int:
 
 @njit(cache=True, nogil=True)
 def scan_moves(text: np.ndarray) -> np.ndarray:
-    """(8, moves) of a transfer log: the lines of interfaces, ``<UNIT>RIF`` or ``<UNIT>WIF``, that name an instruction."""
+    """(8, moves) of a transfer log: the lines of interfaces, ``<UNIT>RIF`` or ``<UNIT>WIF``, that name an
+    instruction."""
     moves = np.empty((8, text.size // SHORTEST_MOVE + 1), np.int64)
     count = 0
     at, size = 0, text.size
@@ -336,9 +363,9 @@ def scan_moves(text: np.ndarray) -> np.ndarray:
                 if text[at] == DOT and unit < 0:
                     begin = at + 1
                 ends = text[at + 1] <= SPACE or text[at + 1] == COMMA or text[at + 1] == DOT
-                if ends and text[at] == UPPER_F_LETTER and text[at - 1] == UPPER_I and at - begin >= 3:
+                if ends and text[at] == UPPER_F and text[at - 1] == UPPER_I and at - begin >= 3:
                     letter = text[at - 2]
-                    if letter == UPPER_R or letter == UPPER_W:
+                    if letter in (UPPER_R, UPPER_W):
                         unit = _unit(text, begin, at - 2)
                         writes = letter == UPPER_W
                 at += 1
@@ -354,7 +381,7 @@ def scan_moves(text: np.ndarray) -> np.ndarray:
                     row = _key(text, word, at)
                     at = _blanks(text, at + 1)
                     if row >= 0:
-                        if text[at] == ZERO and text[at + 1] == LETTER_X:
+                        if text[at] == ZERO and text[at + 1] == LOWER_X:
                             moves[row, count], at = _hex(text, at)
                         else:
                             moves[row, count], at = _digits(text, at)
@@ -370,15 +397,18 @@ def scan_moves(text: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def numbers_after(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, key: np.ndarray, base: int) -> np.ndarray:
-    """The number that stands after `key` in each span, -1 where there is none. Between them may stand quotes, colons,
-    blanks, an equals sign and the name of a register (``XM:X15=0x10``). A number is hexadecimal after 0x or where `base`
-    is 16."""
+    """The number that stands after the word `key` in each span, -1 where there is none. Between them may stand quotes,
+    colons, blanks, an equals sign and the name of a register (``XM:X15=0x10``). A number is hexadecimal after 0x or
+    where `base` is 16."""
     found = np.full(starts.size, -1, np.int64)
+    whole = _in_word(key[0])
     for row in range(starts.size):
         end = ends[row]
         for at in range(starts[row], end - key.size + 1):
             if text[at] != key[0] or not _begins(text, at, key):
                 continue
+            if at > starts[row] and whole and _in_word(text[at - 1]):
+                continue  # the end of a longer word
             place = at + key.size
             while place < end and (
                 text[place] == COLON or text[place] == SPACE or text[place] == EQUALS or text[place] == QUOTE
@@ -390,7 +420,7 @@ def numbers_after(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, key: n
                 place += 1
             if place >= end:
                 break
-            prefixed = text[place] == ZERO and (text[place + 1] == LETTER_X or text[place + 1] == UPPER_X)
+            prefixed = text[place] == ZERO and (text[place + 1] == LOWER_X or text[place + 1] == UPPER_X)
             if base == 16 or prefixed:
                 value, after = _hex(text, place)
             else:

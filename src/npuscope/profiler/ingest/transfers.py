@@ -20,8 +20,15 @@ GM_SIDE, READ, WRITTEN = range(3)
 """Sides of a transfer, the one that is to be believed first."""
 SPACES = np.full(64, UNKNOWN, np.int64)
 """The memory behind each unit."""
-for _unit, _space in ((0, Space.GM), (1, Space.L1), (2, Space.L0A), (3, Space.L0B), (4, Space.L0C), (5, Space.BT),
-                      (6, Space.FB)):
+for _unit, _space in (
+    (0, Space.GM),
+    (1, Space.L1),
+    (2, Space.L0A),
+    (3, Space.L0B),
+    (4, Space.L0C),
+    (5, Space.BT),
+    (6, Space.FB),
+):
     SPACES[_unit] = _space
 SPACES[scan.UB_UNIT :] = Space.UB
 
@@ -77,7 +84,12 @@ def _telling(stretch: np.ndarray, unit: np.ndarray, writes: np.ndarray, count: i
 
 @njit(cache=True, nogil=True)
 def _gather(
-    lines: np.ndarray, unit: np.ndarray, stretch: np.ndarray, count: int, told: np.ndarray, request: np.ndarray,
+    lines: np.ndarray,
+    unit: np.ndarray,
+    stretch: np.ndarray,
+    count: int,
+    told: np.ndarray,
+    request: np.ndarray,
     requests: int,
 ) -> np.ndarray:
     """(8, stretches): the fields of `Moves` after the first."""
@@ -94,9 +106,8 @@ def _gather(
                 target[of] = space
         elif source[of] == UNKNOWN:
             source[of] = space
-        if unit[row] >= scan.UB_UNIT:
-            if sub[of] == UNKNOWN:
-                sub[of] = unit[row] - scan.UB_UNIT
+        if unit[row] >= scan.UB_UNIT and sub[of] == UNKNOWN:
+            sub[of] = unit[row] - scan.UB_UNIT
         if unit[row] == scan.GM_UNIT and address[of] == UNKNOWN:
             address[of] = lines[scan.MOVE_ADDRESS, row]
         if not told[row]:

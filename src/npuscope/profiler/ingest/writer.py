@@ -21,8 +21,15 @@ from npuscope.trace.timeline import UNKNOWN, EdgeKind, Lane, Timeline
 
 PIPES = {Lane.VECTOR: "VEC"}
 """What logs call a lane, where that is not its own name."""
-UNIT_NAMES = {Space.GM: "B", Space.L1: "L1", Space.L0A: "L0A", Space.L0B: "L0B", Space.L0C: "L0C", Space.BT: "BT",
-              Space.FB: "FB"}
+UNIT_NAMES = {
+    Space.GM: "B",
+    Space.L1: "L1",
+    Space.L0A: "L0A",
+    Space.L0B: "L0B",
+    Space.L0C: "L0C",
+    Space.BT: "BT",
+    Space.FB: "FB",
+}
 NO_INSTRUCTIONS = (Lane.CACHEMISS, Lane.USERMARK)
 NAME = re.compile(r"core(?P<number>\d+)(?:\.\w+?core(?P<sub>\d+))?")
 WARP_THREADS = 32
@@ -30,7 +37,8 @@ SCHEDULERS = 4
 
 
 def write_dumps(timeline: Timeline, folder: Path) -> list[Path]:
-    """Write the logs of every core into `folder`, which is made where it is missing; the files' paths. Raises OSError."""
+    """Write the logs of every core into `folder`, which is made where it is missing; returns the files' paths. Raises
+    OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     names = core_names(timeline.launch)
     numbers = np.array([int(NAME.match(name)["number"]) for name in names], np.int64)  # type: ignore[index]
@@ -91,7 +99,9 @@ def _core_logs(
     heads, names = _heads(timeline)
     tails = [
         f"{heads[number]} (ID: {ident:06d}) {names[number]}  {_detail(timeline, row, operands)}"
-        for number, row, ident in zip(step[plain].tolist(), rows[plain].tolist(), idents[rows[plain]].tolist(), strict=True)
+        for number, row, ident in zip(
+            step[plain].tolist(), rows[plain].tolist(), idents[rows[plain]].tolist(), strict=True
+        )
     ]
     logs = {
         LogKind.POPPED: _timed(start[plain], tails),
@@ -140,7 +150,9 @@ def _detail(timeline: Timeline, row: int, operands: dict[int, str]) -> str:
     if moved >= 0 and timeline.slice("lane")[row] in MOVERS:
         text = f"{text}, processed_bytes:{moved}"
     if warp != UNKNOWN:
-        masks = f", [prdctMask:{(1 << WARP_THREADS) - 1:08x}],[execMask:{(1 << threads) - 1:08x}]" if threads >= 0 else ""
+        masks = (
+            f", [prdctMask:{(1 << WARP_THREADS) - 1:08x}],[execMask:{(1 << threads) - 1:08x}]" if threads >= 0 else ""
+        )
         text = f"{text} [warpId:{warp}] [schId:{warp % SCHEDULERS}]{masks}"
     return text
 
@@ -155,7 +167,8 @@ def _mark_lines(timeline: Timeline, steps: np.ndarray) -> list[str]:
             digits = re.fullmatch(r"Mark 0x([0-9])", mark.text)
             number = int(digits[1]) if digits else numbers[mark.text]
             lines.append(
-                f"(PC: 0x{mark.address:08x}) SCALAR   : (Binary: 0x02106900) MOV_SPR_XN  SPR:LPCNT, XN:X6=0x{base + number:x},"
+                f"(PC: 0x{mark.address:08x}) SCALAR   : (Binary: 0x02106900) MOV_SPR_XN  SPR:LPCNT, "
+                f"XN:X6=0x{base + number:x},"
             )
     return lines
 
@@ -174,13 +187,15 @@ def _points(points: Iterable[tuple[int, str]]) -> list[str]:
 def _transfer_logs(
     timeline: Timeline, numbers: np.ndarray, names: list[str], idents: np.ndarray
 ) -> dict[int, list[str]]:
-    """By core number: each request is sent and answered at the side of GM, or at the side that is read where GM takes no
-    part; the other side is named once."""
+    """By core number: each request is sent and answered at the side of GM, or at the side that is read where GM takes
+    no part; the other side is named once."""
     subs = [int(NAME.match(name)["sub"] or 0) for name in names]  # type: ignore[index]
     core = timeline.slice("core")[timeline.transfer("slice")]
     lines: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    columns = [timeline.transfer(name).tolist() for name in
-               ("slice", "source", "target", "address", "bytes", "requests", "start", "end")]
+    columns = [
+        timeline.transfer(name).tolist()
+        for name in ("slice", "source", "target", "address", "bytes", "requests", "start", "end")
+    ]
     request = 0
     for tag, (place, (row, source, target, address, size, requests, start, end)) in enumerate(
         zip(core.tolist(), zip(*columns, strict=True), strict=True)

@@ -26,10 +26,10 @@ class Column:
         """Whether any figure says something."""
         return bool((~np.isnan(self.values)).any() if self.kind in (FLOAT, PERCENTAGE) else (self.values >= 0).any())
 
-    def row(self, number: int) -> list[Any]:
-        """One row as the viewer takes it."""
-        row = self.values[number]
-        return decimals(row) if self.kind in (FLOAT, PERCENTAGE) else wholes(row)
+    def rows(self) -> list[list[Any]]:
+        """All rows as the viewer takes them."""
+        found: list[list[Any]] = (decimals if self.kind in (FLOAT, PERCENTAGE) else wholes)(self.values)
+        return found
 
 
 def instruction_columns(spots: HotSpots, *, merged: bool) -> list[Column]:

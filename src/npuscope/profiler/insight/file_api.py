@@ -15,6 +15,7 @@ def file_api(profile: Profile, *, merged: bool) -> Json | None:
     if not lines:
         return None
     columns = line_columns(lines, merged=merged)
+    figures = {column.name: column.rows() for column in columns}
     steps = profile.timeline.steps
     everyone = sorted({step.address for step in steps})
     files: dict[str, list[Json]] = {}
@@ -23,7 +24,7 @@ def file_api(profile: Profile, *, merged: bool) -> Json | None:
             "Line": line.frame.line,
             "Address Range": address_ranges((steps[step].address for step in line.steps), everyone),
         }
-        entry.update((column.name, column.row(number)) for column in columns)
+        entry.update((name, rows[number]) for name, rows in figures.items())
         files.setdefault(line.frame.file, []).append(entry)
     kinds = {"Line": INTEGER, "Address Range": HIDDEN, **{column.name: column.kind for column in columns}}
     return {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import orjson
 
 from npuscope.profiler.cores import core_names
-from npuscope.profiler.insight.columns import ALL_CORES, Column, instruction_columns
+from npuscope.profiler.insight.columns import ALL_CORES, instruction_columns
 from npuscope.profiler.insight.plain import PERCENTAGE_DETAILS, STRING, Json, text, whole
 from npuscope.profiler.profile import Profile
 from npuscope.profiler.writers.bin import LIMITS, BlockType
@@ -42,9 +43,10 @@ def instruction_api(
     }
     steps = profile.timeline.steps
     details = first_details(profile)
+    figures = {column.name: column.rows() for column in columns}
     ran = np.flatnonzero(profile.hot_spots.executed.any(1))
     entries = {
-        int(number): orjson.dumps(_entry(steps[number], details[number], int(number), columns, stalls))
+        int(number): orjson.dumps(_entry(steps[number], details[number], int(number), figures, stalls))
         for number in ran[np.argsort([steps[number].address for number in ran], kind="stable")]
     }
     kept = _hottest(profile, entries, limit - len(text(document)) - ROOM)
@@ -64,7 +66,7 @@ def first_details(profile: Profile) -> list[str]:
     return found
 
 
-def _entry(step: Step, detail: str, number: int, columns: list[Column], stalls: Stalls | None) -> Json:
+def _entry(step: Step, detail: str, number: int, figures: dict[str, list[Any]], stalls: Stalls | None) -> Json:
     frames = step.site.frames
     entry: Json = {
         "Address": hex(step.address),
@@ -72,7 +74,7 @@ def _entry(step: Step, detail: str, number: int, columns: list[Column], stalls: 
         "Source": f"{step.text} {detail}".rstrip(),
         "Pipe": step.lane.name,
     }
-    entry.update((column.name, column.row(number)) for column in columns)
+    entry.update((name, rows[number]) for name, rows in figures.items())
     if stalls:
         entry.update(_stalls(stalls, number))
     return entry

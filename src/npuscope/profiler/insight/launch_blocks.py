@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from npuscope.profiler.formulas import table_columns
 from npuscope.profiler.insight.base_info import base_info
 from npuscope.profiler.insight.cacheline import cacheline
 from npuscope.profiler.insight.file_api import file_api
@@ -23,9 +24,6 @@ from npuscope.profiler.profile import Profile
 from npuscope.profiler.writers.bin import Block, BlockType
 from npuscope.trace.timeline import Loss
 
-TABLES = (
-    "ArithmeticUtilization", "L2Cache", "Memory", "MemoryL0", "MemoryUB", "PipeUtilization", "ResourceConflictRatio",
-)
 B = BlockType
 
 
@@ -76,15 +74,16 @@ def wanted_types(asked: Asked) -> frozenset[BlockType]:
 class Blocks:
     """The blocks of a launch: iterate over them once, then `losses` tells what they lack.
 
-    `wanted` are the kinds to build. `tables` are the groups of counters that were asked for: figures of others are
-    ``NA`` in the memory charts, and `detail` adds what filled L0. `trace` is the text of a trace.json, `stalls` the
-    samples of warps, `advice` the sentences to show; `device` and `pid` are those of the run; `read` finds the source.
+    `wanted` are the kinds to build. `tables` are the groups of counters that were asked for (None: all): figures of
+    others are ``NA`` in the memory charts, and `detail` adds what filled L0. `trace` is the text of a trace.json,
+    `stalls` the samples of warps, `advice` the sentences to show; `device` and `pid` are those of the run; `read` finds
+    the source.
     """
 
     profile: Profile
     wanted: Collection[BlockType]
     mode: Mode = Mode.OP
-    tables: Collection[str] = TABLES
+    tables: Collection[str] | None = None
     detail: bool = False
     trace: bytes | Iterable[bytes] | None = None
     stalls: Stalls | None = None
@@ -123,17 +122,21 @@ class Blocks:
         }
 
     @property
+    def _tables(self) -> Collection[str]:
+        return table_columns(self.profile.counters.columns) if self.tables is None else self.tables
+
+    @property
     def _merged(self) -> bool:
         return self.mode is Mode.OP
 
     def _bars(self) -> bytes | None:
-        return _text(load(self.profile.compute_load.bars if "PipeUtilization" in self.tables else (), self.advice))
+        return _text(load(self.profile.compute_load.bars if "PipeUtilization" in self._tables else (), self.advice))
 
     def _memory_map(self) -> bytes | None:
-        return _text(memory_map(self.profile.heat_map, self.tables, detail=self.detail, advice=self.advice))
+        return _text(memory_map(self.profile.heat_map, self._tables, detail=self.detail, advice=self.advice))
 
     def _memory_tables(self) -> bytes | None:
-        return _text(memory_tables(self.profile, self.tables, detail=self.detail, advice=self.advice))
+        return _text(memory_tables(self.profile, self._tables, detail=self.detail, advice=self.advice))
 
     def _instructions(self) -> bytes:
         payload, losses = instruction_api(self.profile, merged=self._merged, stalls=self.stalls)

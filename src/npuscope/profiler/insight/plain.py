@@ -28,14 +28,14 @@ def whole(value: float) -> int:
     return int(max(-INT32 - 1, min(value, INT32)))
 
 
-def wholes(values: np.ndarray) -> list[int]:
-    """Counts; UNKNOWN stays."""
-    return [int(value) for value in np.clip(values, UNKNOWN, INT32)]
+def wholes(values: np.ndarray) -> Any:
+    """Counts as lists; UNKNOWN stays."""
+    return np.clip(values, UNKNOWN, INT32).tolist()
 
 
-def decimals(values: np.ndarray) -> list[float]:
-    """Figures with a point; what is not known is -1.0."""
-    return [float(value) for value in np.where(np.isnan(values), float(UNKNOWN), np.round(values, 6))]
+def decimals(values: np.ndarray) -> Any:
+    """Figures with a point as lists; what is not known is -1.0."""
+    return np.where(np.isnan(values), float(UNKNOWN), np.round(values, 6)).tolist()
 
 
 def figure(value: float | None) -> float | str:

@@ -64,6 +64,8 @@ class PerfettoTrace:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
+        marks = user_marks(timeline)
+        self.marks, self.losses = marks.marks, (*timeline.losses, *marks.losses)
         self.drawn: Drawn = drawn(timeline)
         self.place = place(timeline)
         self.row = stacked(self.place, self.drawn.start, self.drawn.end)
@@ -76,7 +78,7 @@ class PerfettoTrace:
         words: dict[str, str | int | bool] = {
             "displayTimeUnit": "ns",
             "source": timeline.source.word,
-            "partial": timeline.partial,
+            "partial": any(loss.partial for loss in self.losses),
         }
         with EventFile(file, words) as events:
             self._names(events)
@@ -102,7 +104,6 @@ class PerfettoTrace:
     def _launch(self, events: EventFile) -> None:
         """The launch, its marks, and what is missing, as slices."""
         timeline = self.timeline
-        marks = user_marks(timeline)
         launch = timeline.launch
         events.event(
             name=launch.kernel,
@@ -114,7 +115,7 @@ class PerfettoTrace:
             args={"chip": timeline.chip, "source": timeline.source.word, "cores": len(launch.cores)},
         )
         _name(events, "thread", LAUNCH, 1, "kernel", 1)
-        losses = (*timeline.losses, *marks.losses)
+        losses = [loss for loss in self.losses if loss.level != "info"]
         for number, loss in enumerate(losses):
             events.event(
                 name=loss.text,
@@ -127,11 +128,11 @@ class PerfettoTrace:
             )
             _name(events, "thread", LAUNCH, 2 + number, "missing", 2 + number)
         names = core_names(launch)
-        rows = {(mark.core, mark.name) for mark in marks.marks}
+        rows = {(mark.core, mark.name) for mark in self.marks}
         places = {key: 2 + len(losses) + number for number, key in enumerate(sorted(rows))}
         for (core, name), tid in places.items():
             _name(events, "thread", LAUNCH, tid, f"{Lane.USERMARK.name} {names[core]} {name}", tid)
-        for mark in marks.marks:
+        for mark in self.marks:
             events.event(
                 name=mark.name,
                 ph="X",

@@ -10,7 +10,7 @@ MINUS, POINT, ZERO = ord("-"), ord("."), ord("0")
 
 
 @njit(cache=True, error_model="numpy")
-def _digits(out: np.ndarray, at: int, value: int, least: int) -> int:
+def _digits(out: np.ndarray, at: int, value: int | np.uint64, least: int) -> int:
     """Write a non-negative integer with at least `least` digits; the place after it."""
     rest, count, ten = np.uint64(value), 1, np.uint64(10)  # without a sign, dividing by ten is a multiplication
     limit = ten

@@ -11,7 +11,9 @@ NOTICE = "NOTICE"
 
 
 def banner(events: EventFile, timeline: Timeline, number: int, loss: Loss) -> None:
-    """Write the banner of a loss; `number` counts them."""
+    """Write the banner of a loss that is more than information; `number` counts them."""
+    if loss.level == "info":
+        return
     where = core_names(timeline.launch)[loss.core] if loss.core >= 0 else "all cores"
     arguments = {"core": where, "count": loss.count, "total": loss.total, "kind": loss.kind}
     events.event(

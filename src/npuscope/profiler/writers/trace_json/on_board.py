@@ -46,7 +46,7 @@ def write_on_board(file: IO[bytes], timeline: Timeline, shown: OnBoard) -> int:
     """Write the trace of an on-board run into `file`; how many events it has."""
     losses = (*timeline.losses, *shown.losses)
     names = core_names(timeline.launch)
-    with EventFile(file, head(timeline, SINGLE, bool(losses))) as events:
+    with EventFile(file, head(timeline, SINGLE, losses)) as events:
         for number, loss in enumerate(losses):
             banner(events, timeline, number, loss)
         if shown.communication:

@@ -74,7 +74,7 @@ class SimulatorTrace:
         """Write everything; the number of events."""
         marks = user_marks(self.timeline) if self.shown.marks else None
         losses = (*self.timeline.losses, *(marks.losses if marks else ()))
-        with EventFile(file, head(self.timeline, SIMULATOR, bool(losses))) as events:
+        with EventFile(file, head(self.timeline, SIMULATOR, losses)) as events:
             self._order(events, bool(marks and marks.marks), losses)
             for number, loss in enumerate(losses):
                 banner(events, self.timeline, number, loss)

@@ -17,7 +17,7 @@ from npuscope.profiler.writers.trace_json.frame import SINGLE, head
 from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
 from npuscope.profiler.writers.trace_json.simulator import mark_arguments, thread
 from npuscope.profiler.writers.trace_json.slice_rows import BYTES, FORMS, TRACK, SliceRows, ranges, split
-from npuscope.trace.timeline import UNKNOWN, DistinctTexts, Lane, Source, Timeline
+from npuscope.trace.timeline import UNKNOWN, Lane, Source, Timeline, distinct_details
 
 
 def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = EVERYTHING) -> int:
@@ -44,7 +44,7 @@ class CoreTraces:
     def write(self, file: IO[bytes], core: int) -> int:
         """Write one core's file; the number of events."""
         mine = self.order[self.bounds[core] : self.bounds[core + 1]]
-        with EventFile(file, head(self.timeline, SINGLE)) as events:
+        with EventFile(file, head(self.timeline, SINGLE, self.timeline.losses)) as events:
             self._names(events, mine)
             for which in ranges(mine):
                 texts = Texts()
@@ -95,12 +95,8 @@ def memory_lanes(timeline: Timeline, place: np.ndarray) -> np.ndarray:
     if timeline.source is not Source.SIMULATOR:
         return place
     scalar = np.flatnonzero((timeline.slice("lane") == Lane.SCALAR) & (timeline.slice("warp") == UNKNOWN))
-    details = timeline.details
-    if isinstance(details, DistinctTexts):
-        known = np.array(["XD:" in text for text in details.texts], bool)
-        moved = known[details.which[scalar]]
-    else:
-        moved = np.array(["XD:" in details[row] for row in scalar.tolist()], bool)
+    texts, which = distinct_details(timeline.details, scalar)
+    moved = np.array(["XD:" in text for text in texts], bool)[which]
     place = place.copy()
     place[scalar[moved]] += (Lane.SCALARLDST - Lane.SCALAR) << 24
     return place
