@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.profiler.cores import sub_block_names
-from npuscope.trace.timeline import EDGE_COLUMNS, SLICE_COLUMNS, DistinctTexts, Timeline
+from npuscope.trace.timeline import EDGE_COLUMNS, SLICE_COLUMNS, Timeline, distinct_details
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,10 @@ class Picked(Sequence[str]):
             return [self.texts[number] for number in self.rows[row].tolist()]
         return self.texts[int(self.rows[row])]
 
+    def distinct(self, which: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """As `trace.timeline.distinct_details`."""
+        return distinct_details(self.texts, self.rows[which])
+
 
 def some_cores(timeline: Timeline, numbers: Collection[int]) -> Timeline:
     """What ran on the cores of these numbers, the N of ``coreN.veccore0``; an AIC and its AIVs have one number.
@@ -42,14 +46,11 @@ def some_cores(timeline: Timeline, numbers: Collection[int]) -> Timeline:
     number = np.where(mine, np.cumsum(mine) - 1, -1)
     slices = timeline.slices[:, rows]
     slices[SLICE_COLUMNS.index("core")] = place[slices[SLICE_COLUMNS.index("core")]]
-    details: Sequence[str] = timeline.details
     return replace(
         timeline,
         launch=replace(timeline.launch, cores=tuple(timeline.launch.cores[core] for core in kept)),
         slices=slices,
-        details=DistinctTexts(details.texts, details.index[rows])
-        if isinstance(details, DistinctTexts)
-        else Picked(details, rows),
+        details=Picked(timeline.details, rows),
         transfers=_of_slices(timeline.transfers, number),
         units=_of_slices(timeline.units, number),
         marks=_of_slices(timeline.marks, number),
