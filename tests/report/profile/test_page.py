@@ -256,6 +256,16 @@ def test_nothing_to_show(chrome: Chrome, pages: Path) -> None:
     assert none.complaints() == []
 
 
+def test_instructions_without_lines(chrome: Chrome, tmp_path: Path) -> None:
+    """As in a vendor's dumps without debug information: the source view is a table of instructions."""
+    maker = Maker()
+    maker.slice("VADD", Lane.VECTOR, 100, 1000, issue=100)
+    (tmp_path / "lineless.html").write_bytes(page([Profile(maker.timeline(), CHIP)]))
+    opened = Opened(chrome, tmp_path / "lineless.html")
+    assert "names a source line" in opened.text("#source") and "VADD" in opened.text("#source table")
+    assert opened.complaints() == []
+
+
 def test_a_hundred_thousand_slices(chrome: Chrome, tmp_path: Path) -> None:
     """The aim is 2 seconds on a machine that does nothing else; here it is printed, and held loosely."""
     made = long_timeline(100_000)

@@ -58,6 +58,13 @@ def test_losses_come_first() -> None:
     assert profile_text([Profile(timeline, CHIP)]).splitlines()[1] == "  PARTIAL: Core 1: popped log is missing"
 
 
+def test_instructions_where_no_lines_are_known() -> None:
+    maker = Maker()
+    maker.slice("VADD", Lane.VECTOR, 100, 1000, issue=100)
+    text = profile_text([profile(maker)])
+    assert "Instructions to fix first" in text and re.search(r"0x0 VADD +900 +90 %  VECTOR", text)
+
+
 def test_after_a_simulator_s_run() -> None:
     """Columns of 20 (opprof.md 1.8); a core's whole time, and that in which some pipe worked."""
     maker = made()
