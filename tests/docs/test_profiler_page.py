@@ -26,7 +26,15 @@ def blocks(language: str) -> list[str]:
 def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", *words]
-    return subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=SECONDS)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -120,4 +120,9 @@ def test_times_of_issue_that_are_not_known() -> None:
     maker = Maker()
     first = maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 10, 60)
     last = maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 70, 100)
-    assert pieces(maker) == [(-1, 0, 10, "START"), (first, 10, 60, "WORK"), (last, 60, 70, "ISSUE"), (last, 70, 100, "WORK")]
+    assert pieces(maker) == [
+        (-1, 0, 10, "START"),
+        (first, 10, 60, "WORK"),
+        (last, 60, 70, "ISSUE"),
+        (last, 70, 100, "WORK"),
+    ]
