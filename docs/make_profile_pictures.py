@@ -29,7 +29,6 @@ PARTS = {
     "profile-source": ("add_queues", "#source", "#source", "light"),
     "profile-timeline": ("add_queues", "#timeline", "#timeline", "light"),
     "profile-charts": ("matmul_leaky_relu", "#charts", "#charts", "light"),
-    "profile-dark": ("softmax_rows", "header", "#advice", "dark"),
 }  # fmt: skip
 
 
