@@ -10,6 +10,7 @@ import numpy as np
 
 from npuscope.errors import UserError
 from npuscope.frontends.heap import Heap
+from npuscope.frontends.host_ranges import Ranges
 from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
 from npuscope.npu.chip import Chip, load_chip
@@ -33,7 +34,8 @@ class Session:
     `notice` what the user should know of how the run differs from one on a card, `poison` knows
     which memory has no content yet, `heap` the device memory that the script allocates itself. `programs` are the parts
     of a Triton grid that run (all when there are none), `timeout` the seconds that one launch may take; `nan` asks for
-    the first NaN of Triton launches, `nan_seen` tells that there has been one.
+    the first NaN of Triton launches, `nan_seen` tells that there has been one. `ranges` are those that the script has
+    opened with ``mstx``.
     """
 
     recorder: Recorder = field(default_factory=Recorder)
@@ -48,6 +50,8 @@ class Session:
     noticed: set[str] = field(default_factory=set)
     nan: bool = False
     nan_seen: bool = False
+    device: int = 0  # the number of the device that the script has chosen
+    ranges: Ranges = field(default_factory=Ranges)
 
     def chip_for(self, name: str | None) -> Chip:
         """The chip of a launch whose script names `name`."""
@@ -145,6 +149,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
         request.frame,
         chip.arch,
         {space: chip.memory(space).limit(mix=request.mixed) for space in Space if space != Space.GM},
+        session.device,
     )
     recorder = session.recorder
     recorder.begin(record)

@@ -99,8 +99,11 @@ def _hook(session: Session) -> None:
     )
     state.allocs = Allocations(heap)
 
+    def choose(device: int) -> None:
+        session.device = device
+
     def load_lib() -> None:
-        state.lib = Runtime(lambda: session.chip_for(state.soc_verison.value), heap)
+        state.lib = Runtime(lambda: session.chip_for(state.soc_verison.value), heap, choose)
         state.npu_utils = SimpleNamespace()
 
     state.load_lib = load_lib

@@ -3,6 +3,7 @@
 It is walked back from the last instruction to end. What let an instruction start when it did is, in this order:
 
 * the set that a wait was let go by, where the wait was still standing then;
+* for a set, a barrier or the end of the kernel, the instruction that it stood behind until that was done;
 * the instruction before it in its pipe, where it was already in the queue when that one was done;
 * otherwise the scalar unit, which had not issued it yet: the path goes on at the instruction that was issued before,
   or, where the queue of the pipe was full, at the one that made room in it.
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from npuscope.trace.schema import SourceFrame
+from npuscope.profiler.waits import draining, ending
 from npuscope.trace.timeline import Lane, Timeline
 
 
@@ -50,9 +51,9 @@ class CriticalPath:
         """Cycles of one kind of stretch."""
         return int(self.cycles[self.piece == piece].sum())
 
-    def by_slice(self, slices: int) -> np.ndarray:
-        """Cycles that each slice has on the path, (slices,) int64."""
-        mine = self.slice >= 0
+    def by_slice(self, slices: int, piece: Piece | None = None) -> np.ndarray:
+        """Cycles that each slice has on the path, in stretches of one kind or of all, (slices,) int64."""
+        mine = (self.slice >= 0) if piece is None else (self.slice >= 0) & (self.piece == piece)
         return np.bincount(self.slice[mine], self.cycles[mine], minlength=slices).astype(np.int64)
 
 
@@ -65,12 +66,21 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     core, lane = timeline.slice("core"), timeline.slice("lane")
     pieces = _walker()(
         start, end, timeline.slice("issue"), lane,
-        _previous(core * (max(Lane) + 1) + lane, end)[0],
-        *_previous(core, end), _sources(timeline),
+        *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), _sources(timeline),
+        draining(timeline) + 2 * ending(timeline),
     )  # fmt: skip
     found, begin, finish, kind = np.array(pieces, np.int64).reshape(-1, 4).T[:, ::-1]
     keep = finish > begin
-    return CriticalPath(found[keep], begin[keep], finish[keep], kind[keep])
+    return _joined(CriticalPath(found[keep], begin[keep], finish[keep], kind[keep]))
+
+
+def _joined(path: CriticalPath) -> CriticalPath:
+    """Neighbouring stretches of one kind and slice as one."""
+    new = np.ones(path.slice.size, bool)
+    new[1:] = (path.slice[1:] != path.slice[:-1]) | (path.piece[1:] != path.piece[:-1])
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], new.size) - 1
+    return CriticalPath(path.slice[first], path.start[first], path.end[last], path.piece[first])
 
 
 def lane_shares(timeline: Timeline, path: CriticalPath) -> dict[str, int]:
@@ -83,16 +93,17 @@ def lane_shares(timeline: Timeline, path: CriticalPath) -> dict[str, int]:
     return {name: count for name, count in sorted(shares.items(), key=lambda one: -one[1]) if count}
 
 
-def frame_cycles(timeline: Timeline, path: CriticalPath) -> dict[SourceFrame, int]:
-    """Cycles of the path by the innermost line of source, the most first."""
+def line_cycles(timeline: Timeline, path: CriticalPath) -> dict[tuple[str, int], int]:
+    """Cycles of the path by the innermost (file, line), the most first."""
     steps = np.bincount(
         timeline.slice("step"), path.by_slice(timeline.slices.shape[1]), minlength=len(timeline.steps)
     ).astype(np.int64)
-    found: dict[SourceFrame, int] = {}
+    found: dict[tuple[str, int], int] = {}
     for step, cycles in zip(timeline.steps, steps.tolist(), strict=True):
         for frame in step.site.frames[:1]:
-            found[frame] = found.get(frame, 0) + cycles
-    return {frame: count for frame, count in sorted(found.items(), key=lambda one: -one[1]) if count}
+            place = (frame.file, frame.line)
+            found[place] = found.get(place, 0) + cycles
+    return {place: count for place, count in sorted(found.items(), key=lambda one: -one[1]) if count}
 
 
 def _previous(group: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -137,8 +148,16 @@ DEPTH = 64
 
 
 def _walk(
-    start: np.ndarray, end: np.ndarray, issue: np.ndarray, lane: np.ndarray,
-    before_in_lane: np.ndarray, before: np.ndarray, latest: np.ndarray, released: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    issue: np.ndarray,
+    lane: np.ndarray,
+    before_in_lane: np.ndarray,
+    latest_in_lane: np.ndarray,
+    before: np.ndarray,
+    latest: np.ndarray,
+    released: np.ndarray,
+    drains: np.ndarray,
 ) -> list[tuple[int, int, int, int]]:
     """(slice, from, to, piece) backwards from the end. Compiled by numba: plain loops, no Python objects."""
     work, queue, begin, everything, scalar = 0, 1, 2, 6, 0
@@ -150,6 +169,11 @@ def _walk(
         if source >= 0 and end[source] > start[at] and end[source] <= time and source != at:
             pieces.append((at, end[source], time, work))
             at, time = source, end[source]
+            continue
+        under_way = latest[at] if lane[at] == everything or drains[at] == 2 else latest_in_lane[at]
+        if drains[at] and under_way >= 0 and start[at] < end[under_way] <= time:
+            pieces.append((at, end[under_way], time, work))
+            at, time = under_way, end[under_way]
             continue
         began = min(start[at], time)
         pieces.append((at, began, time, work))
@@ -167,10 +191,15 @@ def _walk(
             pieces.append((at, issued, time, queue))
             time = issued
             earlier = before[at]
+            source = released[at]
+            if source >= 0 and end[source] <= time and (earlier < 0 or end[source] >= issue[earlier]):
+                pieces.append((at, end[source], time, queue))  # a message from another core: the scalar unit waited
+                at, time = source, end[source]
+                break
             if earlier < 0:
                 pieces.append((-1, 0, time, begin))
                 return pieces
-            if lane[earlier] == scalar or issue[earlier] < 0:
+            if lane[earlier] == scalar or issue[earlier] < 0 or issue[at] < 0:
                 done = min(end[earlier], time)
                 pieces.append((at, done, time, queue))
                 at, time = earlier, done

@@ -252,6 +252,7 @@ class Launch:
     frame: SourceFrame | None = None
     arch: str = ""  # NPU architecture of the chip: "2201", "2002", "3510"
     capacity: dict[Space, int] = field(default_factory=dict)  # bytes of each on-chip memory that a kernel may use
+    device: int = 0  # the number of the device that the script had chosen
 
     @property
     def of_programs(self) -> bool:

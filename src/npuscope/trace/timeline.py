@@ -150,19 +150,34 @@ def empty(columns: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class DistinctTexts(Sequence[str]):
-    """Texts of which many are equal: `texts` are those that differ, `index` (rows,) says which one each row has.
-    A timeline whose details are of this kind is written much faster than one whose details are made one by one."""
+    """Texts of which many are equal: `texts` are those that differ, `which` (rows,) says which one each row has."""
 
     texts: Sequence[str]
-    index: np.ndarray
+    which: np.ndarray
 
     def __len__(self) -> int:
-        return int(self.index.size)
+        return int(self.which.size)
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self.texts[number] for number in self.index[row].tolist()]
-        return self.texts[int(self.index[row])]
+            return [self.texts[number] for number in self.which[row].tolist()]
+        return self.texts[int(self.which[row])]
+
+    def distinct(self, which: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """As :func:`distinct_details`."""
+        numbers, place = np.unique(self.which[which], return_inverse=True)
+        return [self.texts[number] for number in numbers.tolist()], place
+
+
+def distinct_details(details: Sequence[str], which: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The texts that the slices `which` have, each once or nearly so, and (those,) int64 which of them each slice has.
+    Details that can tell equal ones apart without making them all have a method ``distinct`` of the same form."""
+    if hasattr(details, "distinct"):
+        texts, place = details.distinct(which)
+        return texts, place
+    made = [details[row] for row in which.tolist()]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(made))}
+    return list(numbers), np.array([numbers[text] for text in made], np.int64)
 
 
 @dataclass(slots=True)

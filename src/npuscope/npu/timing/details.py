@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from npuscope.npu.timing.detail_keys import COLUMNS, SHAPE, operand_keys
 from npuscope.npu.timing.operands import Operands
-from npuscope.npu.timing.shapes import COUNT2, RUN, TOTAL
 from npuscope.trace.events import HardEvent
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Pipe, Space
@@ -19,8 +19,14 @@ FLAGS = {"set_flag", "wait_flag"}
 COUNTER = 1
 
 
-def _pipe(pipe: Pipe) -> str:
-    return VENDOR_PIPES.get(pipe, pipe.name)
+GM = int(Space.GM)
+SPACES = {int(space): VENDOR_SPACES.get(space, space.name) for space in Space}
+PIPES = {int(pipe): VENDOR_PIPES.get(pipe, pipe.name) for pipe in Pipe}
+NO_MOVES = frozenset(int(pipe) for pipe in (Pipe.V, Pipe.M, Pipe.S))
+
+
+def _pipe(pipe: int) -> str:
+    return PIPES[pipe]
 
 
 class Details(Sequence[str]):
@@ -30,45 +36,68 @@ class Details(Sequence[str]):
         self._rows = rows
         self._operands = operands
         self._row = row
+        self._columns = [rows.column(name) for name in COLUMNS]
+        self._facts = [operands.space, operands.writes, operands.address, *(operands.shape[part] for part in SHAPE)]
 
     def __len__(self) -> int:
         return int(self._row.size)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        row = int(self._row[int(index)])
-        values = {name: int(self._rows.column(name)[row]) for name in ("opcode", "a", "b", "c", "d", "work", "pipe")}
-        name = OPCODES.names[values["opcode"]]
-        if name in FLAGS:
-            return _flag(values)
-        if name in ("cross_core_set", "cross_core_wait"):
-            return f"PIPE:{_pipe(Pipe(values['pipe']))},FLAGID:{values['a']},MODE:{values['b']}"
-        if name == "pipe_barrier":
-            return f"PIPE:{_pipe(Pipe(values['pipe']))}"
-        return ",".join([*self._accesses(row, values), *_numbers(name, values)])
+            return self._texts(np.arange(*index.indices(len(self))))
+        row = int(self._row[range(len(self))[int(index)]])
+        values = {name: int(column[row]) for name, column in zip(COLUMNS, self._columns, strict=True)}
+        between = range(*self._operands.first[row : row + 2].tolist())
+        return _text(values, [tuple(int(fact[access]) for fact in self._facts) for access in between])
 
-    def _accesses(self, row: int, values: dict[str, int]) -> list[str]:
-        """Where an instruction reads and writes."""
-        found, reads = [], 0
-        operands = self._operands
-        moves = values["pipe"] not in (Pipe.V, Pipe.M, Pipe.S)
-        sides: dict[str, str] = {}
-        for access in range(*operands.first[row : row + 2]):
-            space = Space(int(operands.space[access]))
-            side = "Dst" if operands.writes[access] else "Src"
-            place = f"0x{int(operands.address[access]):x}"
-            if side == "Src" and not moves:
-                side, reads = f"Src{reads}", reads + 1
-            if side in sides:
-                continue
-            sides[side] = place
-            found.append(f"{side}:{VENDOR_SPACES.get(space, space.name)}")
-            found.append(f"{'XD' if side == 'Dst' else 'XN' if reads < 2 else 'XM'}:{place}")
-            if moves and space is Space.GM:
-                run, count = int(operands.shape[RUN, access]), int(operands.shape[COUNT2, access])
-                found.append(f"lenBurst:{run},nBurst:{count},bytes:{int(operands.shape[TOTAL, access])}")
-        return sorted(found, key=lambda text: not text.startswith("Dst"))
+    def distinct(self, which: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The texts that differ among those of slices `which`, and (those,) int64 which of them each has."""
+        keys = operand_keys(self._rows, self._operands, self._row[which])
+        _, examples, place = np.unique(keys, return_index=True, return_inverse=True)
+        return self._texts(which[examples]), place
+
+    def _texts(self, which: np.ndarray) -> list[str]:
+        """The texts of some slices; columns become plain numbers all at once."""
+        rows = self._row[which]
+        columns = [column[rows].tolist() for column in self._columns]
+        first = self._operands.first[rows]
+        counts = self._operands.first[rows + 1] - first
+        bounds = np.concatenate(([0], np.cumsum(counts)))
+        place = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
+        accesses = list(zip(*(fact[place].tolist() for fact in self._facts), strict=True))
+        limits = bounds.tolist()
+        return [
+            _text(dict(zip(COLUMNS, values, strict=True)), accesses[limits[number] : limits[number + 1]])
+            for number, values in enumerate(zip(*columns, strict=True))
+        ]
+
+
+def _text(values: dict[str, int], accesses: list[tuple[Any, ...]]) -> str:
+    name = OPCODES.names[values["opcode"]]
+    if name in FLAGS:
+        return _flag(values)
+    if name in ("cross_core_set", "cross_core_wait"):
+        return f"PIPE:{_pipe(values['pipe'])},FLAGID:{values['a']},MODE:{values['b']}"
+    if name == "pipe_barrier":
+        return f"PIPE:{_pipe(values['pipe'])}"
+    return ",".join([*_accesses(values["pipe"], accesses), *_numbers(name, values)])
+
+
+def _accesses(pipe: int, accesses: list[tuple[Any, ...]]) -> list[str]:
+    """Where an instruction reads and writes: the first access of each side."""
+    target: list[str] = []
+    sources: list[str] = []
+    reads, moves = 0, pipe not in NO_MOVES
+    for space, writes, address, run, count, total in accesses:
+        found = target if writes else sources
+        if (writes or moves) and found:
+            continue
+        side = "Dst" if writes else "Src" if moves else f"Src{reads}"
+        reads += not (writes or moves)
+        found.append(f"{side}:{SPACES[space]},{'XD' if writes else 'XN' if reads < 2 else 'XM'}:0x{address:x}")
+        if moves and space == GM:
+            found.append(f"lenBurst:{run},nBurst:{count},bytes:{total}")
+    return target + sources
 
 
 def _flag(values: dict[str, int]) -> str:

@@ -64,8 +64,9 @@ def user_marks(timeline: Timeline) -> Marks:
 def _marking(timeline: Timeline) -> list[tuple[int, int, bool]]:
     """(slice, core, whether it starts) of the instructions that mark, in the order of their cores' programs."""
     starts = [step.text.upper() in START for step in timeline.steps]
-    marking = np.array([start or step.text.upper() in STOP for start, step in zip(starts, timeline.steps, strict=True)],
-                       bool)
+    marking = np.array(
+        [start or step.text.upper() in STOP for start, step in zip(starts, timeline.steps, strict=True)], bool
+    )
     if not marking.any():
         return []
     step = timeline.slice("step")

@@ -44,8 +44,12 @@ def throughput(timeline: Timeline, longest: int = LONGEST) -> Throughput:
     reads, writes = (source == Space.GM) & (target != Space.GM), (target == Space.GM) & (source != Space.GM)
     bins = int(min(np.ceil(end[reads | writes].max(initial=0.0)) + 1, longest))
     ways = (
-        reads & (target == Space.L1), reads & (target == Space.UB), reads,
-        writes & (source == Space.L1), writes & (source == Space.UB), writes,
+        reads & (target == Space.L1),
+        reads & (target == Space.UB),
+        reads,
+        writes & (source == Space.L1),
+        writes & (source == Space.UB),
+        writes,
     )
     table = np.stack([_spread(start[way], end[way], size[way], bins) for way in ways])
     moved = float(size[reads | writes].sum())
@@ -59,7 +63,8 @@ def _spread(start: np.ndarray, end: np.ndarray, size: np.ndarray, bins: int) -> 
     inside = first == last
     room = max(bins, int(last.max(initial=0)) + 1) + 2
     across = ~inside
-    found = np.bincount(first[inside], size[inside], room)
+    found = np.zeros(room)
+    found += np.bincount(first[inside], size[inside], room)
     found += np.bincount(first[across], (rate * (first + 1 - start))[across], room)
     found += np.bincount(last[across], (rate * (end - last))[across], room)
     steady = np.bincount(first[across] + 1, rate[across], room) - np.bincount(last[across], rate[across], room)

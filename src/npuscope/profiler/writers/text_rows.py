@@ -100,7 +100,7 @@ class Sheet:
     columns: np.ndarray
     form: np.ndarray | None = None
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[memoryview]:
         """The text of all rows in order, a piece at a time."""
         from npuscope.profiler.writers.text_loop import fill
 
@@ -112,7 +112,7 @@ class Sheet:
             rows = np.ascontiguousarray(self.columns[:, first : first + CHUNK])
             which = form[first : first + CHUNK]
             out = np.empty(self._room(rows, which, parts, bounds, sizes), np.uint8)
-            yield out[: fill(parts, bounds, which, rows, blob, starts, out)].tobytes()
+            yield out.data[: fill(parts, bounds, which, rows, blob, starts, out)]
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray]:
         """The forms as numbers: (parts, 2) of kind and argument (a text for literals, else a column), and the bounds of

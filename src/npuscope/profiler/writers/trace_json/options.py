@@ -19,6 +19,9 @@ class Shown:
     marks: bool = True
 
 
+EVERYTHING = Shown()
+
+
 def shown_of(chip: Chip) -> Shown:
     """Everything that a chip has."""
     return Shown(spans=offers_spans(chip))

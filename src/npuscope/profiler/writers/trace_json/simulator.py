@@ -15,8 +15,9 @@ from npuscope.profiler.instruction_timeline.spans import spans
 from npuscope.profiler.instruction_timeline.throughput import NAMES, throughput
 from npuscope.profiler.writers.event_file import EVENT, EventFile
 from npuscope.profiler.writers.text_rows import Micros, Sheet, Text, Texts, Whole
+from npuscope.profiler.writers.trace_json.banner import NOTICE, banner
 from npuscope.profiler.writers.trace_json.frame import SIMULATOR, head
-from npuscope.profiler.writers.trace_json.options import Shown
+from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
 from npuscope.profiler.writers.trace_json.slice_rows import (
     ARGUMENTS,
     COLUMNS,
@@ -36,8 +37,6 @@ from npuscope.profiler.writers.trace_json.slice_rows import (
 from npuscope.trace.timeline import UNKNOWN, Lane, Loss, Timeline
 
 THROUGHPUT = "MTE Throughput"
-NOTICE = "NOTICE"
-"""The lane of the banners that say what is missing."""
 AFTER_ZERO = 1e-3
 """Where a counter at the very beginning is put: the viewer drops those at 0 (V8)."""
 
@@ -55,7 +54,7 @@ FLAG_FORMS = (
 )
 
 
-def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = Shown()) -> int:  # noqa: B008 - frozen
+def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING) -> int:
     """Write the trace of all cores into `file`; how many events it has."""
     return SimulatorTrace(timeline, shown).write(file)
 
@@ -75,10 +74,10 @@ class SimulatorTrace:
         """Write everything; the number of events."""
         marks = user_marks(self.timeline) if self.shown.marks else None
         losses = (*self.timeline.losses, *(marks.losses if marks else ()))
-        with EventFile(file, head(self.timeline, SIMULATOR, bool(losses))) as events:
+        with EventFile(file, head(self.timeline, SIMULATOR, losses)) as events:
             self._order(events, bool(marks and marks.marks), losses)
             for number, loss in enumerate(losses):
-                self._banner(events, number, loss)
+                banner(events, self.timeline, number, loss)
             if self.shown.spans:
                 self._spans(events)
             self._slices(events)
@@ -109,19 +108,15 @@ class SimulatorTrace:
         if losses:
             events.event(name="process_sort_index", ph="M", pid=NOTICE, tid="NA", args={"sort_index": 0})
 
-    def _banner(self, events: EventFile, number: int, loss: Loss) -> None:
-        """A slice over the whole launch that says what is missing."""
-        where = self.names[loss.core] if loss.core >= 0 else "all cores"
-        arguments = {"core": where, "count": loss.count, "total": loss.total, "kind": loss.kind}
-        length = self.timeline.microseconds
-        events.event(name=loss.text, cname="terrible", ph="X", ts=0.0, dur=length, pid=NOTICE,
-                     tid=f"{number + 1}", args=arguments)
-
     def _spans(self, events: EventFile) -> None:
         found = spans(self.timeline, self.drawn)
         if not self.shown.flags:
-            found = type(found)(*(column[~self.drawn.flag[found.slice]] for column in
-                                  (found.slice, found.fetch, found.control, found.start)))
+            found = type(found)(
+                *(
+                    column[~self.drawn.flag[found.slice]]
+                    for column in (found.slice, found.fetch, found.control, found.start)
+                )
+            )
         self.grouped[found.slice] = True
         mhz = self.timeline.mhz
         both = found.control != UNKNOWN
@@ -140,8 +135,7 @@ class SimulatorTrace:
             step = self.timeline.slice("step")[rows]
             start, end = picoseconds(first, mhz), picoseconds(last, mhz)
             tracks = self.rows.tracks(texts, self.rows.place[rows])
-            columns = np.stack([heads[step] if step.size else step, start, end - start, tracks,
-                                addresses[step] if step.size else step, rows])
+            columns = np.stack([heads[step], start, end - start, tracks, addresses[step], rows])
             form = (Text(0), Micros(1), b',"dur":', Micros(2), Text(3), Text(4), Whole(5), b'"}')
             events.sheet(Sheet(texts, (form,), columns))
 
@@ -159,8 +153,9 @@ class SimulatorTrace:
         for which in ranges(np.flatnonzero(self.drawn.flag)):
             texts = Texts()
             ids = texts.numbers(b'"%s_' % name.encode() for name in self.names)
-            columns = np.vstack([self.rows.columns(texts, which), self.rows.end[which], ids[core[which]],
-                                 numbers[which]])
+            columns = np.vstack(
+                [self.rows.columns(texts, which), self.rows.end[which], ids[core[which]], numbers[which]]
+            )
             events.sheet(Sheet(texts, FLAG_FORMS, columns, self.grouped[which].astype(np.int64)), each=2)
 
     def _arrows(self, events: EventFile, found: Arrows) -> None:
@@ -170,12 +165,12 @@ class SimulatorTrace:
         pair = lane[found.source] * 32 + lane[found.target]
         distinct, index = np.unique(pair, return_inverse=True)
         kinds = texts.numbers(
-            b'%s{"name":"flow","cat":"%sTo%s","ph":' % (EVENT, Lane(way >> 5).name.encode(), Lane(way & 31).name.encode())
+            EVENT + f'{{"name":"flow","cat":"{Lane(way >> 5).name}To{Lane(way & 31).name}","ph":'.encode()
             for way in distinct.tolist()
         )
         ids = texts.numbers([*(b'"%s_' % name.encode() for name in self.names), b'"intra_'])
         columns = np.stack([
-            kinds[index] if index.size else index,
+            kinds[index],
             ids[np.where(found.cross, len(self.names), core[found.target])],
             found.number,
             self.rows.end[found.source], self.rows.tracks(texts, self.rows.place[found.source]),
@@ -204,8 +199,13 @@ class SimulatorTrace:
             for name in NAMES
         )
         times = np.where(bins == 0, AFTER_ZERO, bins) * 1e6
-        columns = np.stack([np.tile(heads, bins.size), np.repeat(np.rint(times).astype(np.int64), len(NAMES)),
-                            np.rint(values.T.reshape(-1) * 1e6).astype(np.int64)])
+        columns = np.stack(
+            [
+                np.tile(heads, bins.size),
+                np.repeat(np.rint(times).astype(np.int64), len(NAMES)),
+                np.rint(values.T.reshape(-1) * 1e6).astype(np.int64),
+            ]
+        )
         form = (Text(0), Micros(1), b',"args":{"throughput(MB/s)":', Micros(2), b"}}")
         events.sheet(Sheet(texts, (form,), columns))
 

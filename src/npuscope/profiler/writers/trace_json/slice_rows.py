@@ -11,7 +11,7 @@ from npuscope.profiler.instruction_timeline.lanes import FLAG_COLOUR, lane_colou
 from npuscope.profiler.writers.event_file import EVENT
 from npuscope.profiler.writers.text_rows import Micros, Text, Texts, Whole, quoted
 from npuscope.trace.schema import Site
-from npuscope.trace.timeline import UNKNOWN, DistinctTexts, Step, Timeline
+from npuscope.trace.timeline import UNKNOWN, Step, Timeline, distinct_details
 
 RANGE = 1 << 18
 """Slices whose operands are held as text at a time."""
@@ -87,11 +87,10 @@ class SliceRows:
 
     def _threads(self, texts: Texts, which: np.ndarray) -> np.ndarray:
         """What SIMT instructions say about their threads."""
-        threads = np.where(self.timeline.slice("warp")[which] == UNKNOWN, UNKNOWN, self.timeline.slice("threads")[which])
-        distinct, index = np.unique(threads, return_inverse=True)
-        return texts.numbers(
-            b"" if number == UNKNOWN else b", [threadNum:%d]" % number for number in distinct.tolist()
-        )[index] if distinct.size else index
+        warp, threads = self.timeline.slice("warp")[which], self.timeline.slice("threads")[which]
+        distinct, index = np.unique(np.where(warp == UNKNOWN, UNKNOWN, threads), return_inverse=True)
+        words = (b"" if number == UNKNOWN else b", [threadNum:%d]" % number for number in distinct.tolist())
+        return texts.numbers(words)[index]
 
 
 def place(timeline: Timeline) -> np.ndarray:
@@ -113,8 +112,5 @@ def ranges(which: np.ndarray) -> Iterator[np.ndarray]:
 
 def detail_numbers(timeline: Timeline, texts: Texts, which: np.ndarray) -> np.ndarray:
     """The numbers of the operands of some slices, as the inside of a JSON string."""
-    details = timeline.details
-    if isinstance(details, DistinctTexts):
-        distinct, index = np.unique(details.index[which], return_inverse=True)
-        return texts.more([quoted(details.texts[number])[1:-1] for number in distinct.tolist()]) + index
-    return texts.numbers(quoted(details[row])[1:-1] for row in which.tolist())
+    distinct, place = distinct_details(timeline.details, which)
+    return texts.more([quoted(text)[1:-1] for text in distinct]) + place
