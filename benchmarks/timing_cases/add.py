@@ -59,8 +59,9 @@ def add_kernel(x: asc.GlobalAddress, y: asc.GlobalAddress, z: asc.GlobalAddress,
 
 
 @asc.jit
-def add_two_buffers(x: asc.GlobalAddress, y: asc.GlobalAddress, z: asc.GlobalAddress, rows: int, columns: int, most: int,
-                    tile: asc.ConstExpr[int], x0: asc.ConstExpr[int], y0: asc.ConstExpr[int], z0: asc.ConstExpr[int],
+def add_two_buffers(x: asc.GlobalAddress, y: asc.GlobalAddress, z: asc.GlobalAddress, rows: int, columns: int,
+                    most: int, tile: asc.ConstExpr[int],
+                    x0: asc.ConstExpr[int], y0: asc.ConstExpr[int], z0: asc.ConstExpr[int],
                     x1: asc.ConstExpr[int], y1: asc.ConstExpr[int], z1: asc.ConstExpr[int],
                     past: asc.ConstExpr[bool]):
     cores = asc.get_block_num()

@@ -11,11 +11,18 @@ F32, F16, I32, U32, I16, U8 = "float32", "float16", "int32", "uint32", "int16", 
 V = "asc.pipe_barrier(asc.PipeID.PIPE_V)"
 
 
-def tiled(body: str, inputs: int = 1, dtype: str = F32, out: str = "", scratch: tuple[Operand, ...] = (),
-          values: tuple[str, ...] = ()) -> QueueKernel:
+def tiled(
+    body: str,
+    inputs: int = 1,
+    dtype: str = F32,
+    out: str = "",
+    scratch: tuple[Operand, ...] = (),
+    values: tuple[str, ...] = (),
+) -> QueueKernel:
     """8 cores, 16 tiles of 128 elements each, two buffers to a queue."""
-    return QueueKernel(body, (Operand(dtype, TILE),) * inputs, (Operand(out or dtype, TILE),), scratch, TILES, CORES, 2,
-                       values)
+    return QueueKernel(
+        body, (Operand(dtype, TILE),) * inputs, (Operand(out or dtype, TILE),), scratch, TILES, CORES, 2, values
+    )
 
 
 def reduced(body: str) -> QueueKernel:
@@ -24,18 +31,31 @@ def reduced(body: str) -> QueueKernel:
     return QueueKernel(body, (wide,), (wide,), (wide,))
 
 
-def single(body: str, inputs: int = 1, count: int = 64, dtype: str = F32, out: str = "", outputs: int = 1,
-           scratch: tuple[Operand, ...] = (), values: tuple[str, ...] = ()) -> QueueKernel:
+def single(
+    body: str,
+    inputs: int = 1,
+    count: int = 64,
+    dtype: str = F32,
+    out: str = "",
+    outputs: int = 1,
+    scratch: tuple[Operand, ...] = (),
+    values: tuple[str, ...] = (),
+) -> QueueKernel:
     """One core, one tile of `count` elements."""
-    return QueueKernel(body, (Operand(dtype, count),) * inputs, (Operand(out or dtype, count),) * outputs, scratch,
-                       values=values)
+    return QueueKernel(
+        body, (Operand(dtype, count),) * inputs, (Operand(out or dtype, count),) * outputs, scratch, values=values
+    )
 
 
 def gathering(body: str, offsets: int) -> QueueKernel:
     """One core, 64 elements and as many 32-bit offsets as `offsets`, which count down."""
     step = 4 if offsets == 64 else 32
-    return QueueKernel(body, (Operand(F32, 64), Operand(U32, offsets)), (Operand(F32, 64),),
-                       values=("np.arange(n)", f"np.arange(n)[::-1] * {step}"))
+    return QueueKernel(
+        body,
+        (Operand(F32, 64), Operand(U32, offsets)),
+        (Operand(F32, 64),),
+        values=("np.arange(n)", f"np.arange(n)[::-1] * {step}"),
+    )
 
 
 COMPARE = "asc.compare_scalar({mask}, {{x0}}, {value}, asc.CMPMODE.GT, {count})"
@@ -140,7 +160,9 @@ KERNELS: Mapping[str, QueueKernel | Script] = {
     "Add": tiled("asc.add({z0}, {x0}, {x1}, 128)", 2),
     "AddRelu": single("asc.add_relu({z0}, {x0}, {x1}, 256)", 2, 256),
     "AtomicAdd": QueueKernel(
-        "asc.duplicate({z0}, 1.0, 64)", (), cores=8,
+        "asc.duplicate({z0}, 1.0, 64)",
+        (),
+        cores=8,
         around=("asc.set_atomic_add(asc.float32)", "asc.set_atomic_none()"),
     ),
     "Axpy": single(f"asc.duplicate({{z0}}, 1.0, 64)\n{V}\nasc.axpy({{z0}}, {{x0}}, 2.0, 64)"),
@@ -150,7 +172,8 @@ KERNELS: Mapping[str, QueueKernel | Script] = {
     "CastF2H": single("asc.cast({z0}, {x0}, asc.RoundMode.CAST_NONE, 256)", count=256, out=F16),
     "Compares": single(
         f"asc.duplicate(t0, 1.0, 64)\nasc.duplicate(t1, 0.0, 64)\n{V}\n"
-        + COMPARE.format(mask="t2", value=31.5, count=64) + f"\n{V}\n"
+        + COMPARE.format(mask="t2", value=31.5, count=64)
+        + f"\n{V}\n"
         + SELECT.format(mask="t2", yes="t0", no="t1", count=64),
         scratch=(Operand(), Operand(), Operand(U8)),
     ),
@@ -180,9 +203,11 @@ KERNELS: Mapping[str, QueueKernel | Script] = {
     "Rsqrt": tiled("asc.rsqrt({z0}, {x0}, 128)"),
     "Scatter": gathering("asc.scatter({z0}, {x0}, {x1}, 0, 64)", 64),
     "Select": tiled(
-        COMPARE.format(mask="t0", value=0.0, count=128) + "\n"
+        COMPARE.format(mask="t0", value=0.0, count=128)
+        + "\n"
         + SELECT.format(mask="t0", yes="{x0}", no="{x1}", count=128),
-        2, scratch=(Operand(U8, TILE),),
+        2,
+        scratch=(Operand(U8, TILE),),
     ),
     "ShiftLeft": single("asc.mul({z0}, {x0}, {x1}, 64)", 2, dtype=I32),
     "ShiftRight": single("asc.mul({z0}, {x0}, {x1}, 64)", 2, dtype=I32),
@@ -195,14 +220,12 @@ KERNELS: Mapping[str, QueueKernel | Script] = {
     "Interleave": single(
         f"asc.duplicate(t0, 1.0, 64)\nasc.duplicate(t1, 2.0, 64)\n{V}\n"
         "asc.add({z0}, t0, t1, 64)\nasc.add({z1}, t0, t1, 64)",
-        0, outputs=2, scratch=(Operand(), Operand()),
+        0,
+        outputs=2,
+        scratch=(Operand(), Operand()),
     ),
-    "Mull": single(
-        "asc.mul({z0}, {x0}, {x1}, 256)\nasc.mul({z1}, {x0}, {x1}, 256)", 2, 256, I32, outputs=2
-    ),
-    "MulsCast": single(
-        "asc.muls({x0}, {x0}, 0.5, 64)\nasc.cast({z0}, {x0}, asc.RoundMode.CAST_NONE, 64)", out=F16
-    ),
+    "Mull": single("asc.mul({z0}, {x0}, {x1}, 256)\nasc.mul({z1}, {x0}, {x1}, 256)", 2, 256, I32, outputs=2),
+    "MulsCast": single("asc.muls({x0}, {x0}, 0.5, 64)\nasc.cast({z0}, {x0}, asc.RoundMode.CAST_NONE, 64)", out=F16),
     "Truncate": single("asc.cast({z0}, {x0}, asc.RoundMode.CAST_TRUNC, 64)"),
     "Sigmoid": tiled("asc.adv.tanh({z0}, {x0}, count=128)"),
     "Gelu": tiled("asc.adv.tanh({z0}, {x0}, count=128)"),

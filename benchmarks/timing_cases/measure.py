@@ -21,7 +21,12 @@ from npuscope.trace.rows import LaunchRows, launches
 from npuscope.trace.timeline import Lane, Timeline
 
 LANES: Mapping[str, Lane] = {
-    "vec": Lane.VECTOR, "mac": Lane.CUBE, "mte1": Lane.MTE1, "mte2": Lane.MTE2, "mte3": Lane.MTE3, "fix": Lane.FIXP,
+    "vec": Lane.VECTOR,
+    "mac": Lane.CUBE,
+    "mte1": Lane.MTE1,
+    "mte2": Lane.MTE2,
+    "mte3": Lane.MTE3,
+    "fix": Lane.FIXP,
     "scalar": Lane.SCALAR,
 }
 SYNCHRONISATION = ("set_flag", "wait_flag", "pipe_barrier")
@@ -128,5 +133,3 @@ def busy(timeline: Timeline, lane: Lane) -> float:
     total = np.clip(end - np.maximum(start, before), 0, None).sum()
     kind = timeline.launch.cores[int(core[0])].type
     return float(total) / sum(other.type is kind for other in timeline.launch.cores)
-
-

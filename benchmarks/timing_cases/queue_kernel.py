@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import indent
 
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """A script that launches its kernel once."""
@@ -30,8 +31,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class QueueKernel:
-    """`inputs` go through VECIN queues to ``x0``, ``x1``..., `outputs` come from ``z0``, ``z1``... through VECOUT queues,
-    `scratch` are buffers ``t0``, ``t1``...; `body` computes the one from the others. `cores` blocks, each with
+    """`inputs` go through VECIN queues to ``x0``, ``x1``..., `outputs` come from ``z0``, ``z1``... through VECOUT
+    queues, `scratch` are buffers ``t0``, ``t1``...; `body` computes the one from the others. `cores` blocks, each with
     `tiles` tiles that follow each other in the arrays, and `buffers` buffers in every queue. `values` are numpy
     expressions of the inputs' elements, with ``n`` for how many; random numbers where there are none. `around` are
     statements before and after the copies out; where there are any, all cores write to the same place."""
@@ -52,9 +53,15 @@ class QueueKernel:
         xs, zs = range(len(self.inputs)), range(len(self.outputs))
         names = [f"x{i}" for i in xs] + [f"z{i}" for i in zs]
         lines = [
-            "import asc", "import numpy as np", "", "", "@asc.jit",
+            "import asc",
+            "import numpy as np",
+            "",
+            "",
+            "@asc.jit",
             f"def kernel({', '.join(f'{name}_gm: asc.GlobalAddress' for name in names)}):",
-            indent("\n".join([*self._setup(), *self._loop()]), "    "), "", "",
+            indent("\n".join([*self._setup(), *self._loop()]), "    "),
+            "",
+            "",
             "random = np.random.default_rng(0)",
         ]
         total = self.tiles * self.cores
@@ -120,9 +127,9 @@ class QueueKernel:
             *(f"{name}_in = {name}_queue.deque(asc.{operand.dtype})" for name, operand in ins),
             *(f"{name}_new = {name}_queue.alloc_tensor(asc.{operand.dtype})" for name, operand in outs),
             *(f"t{i} = t{i}_buffer.get(asc.{operand.dtype})" for i, operand in enumerate(self.scratch)),
-            *self.body.format(
-                **{name: f"{name}_in" for name, _ in ins}, **{name: f"{name}_new" for name, _ in outs}
-            ).strip().splitlines(),
+            *self.body.format(**{name: f"{name}_in" for name, _ in ins}, **{name: f"{name}_new" for name, _ in outs})
+            .strip()
+            .splitlines(),
             *(f"{name}_queue.enque({name}_new)" for name, _ in outs),
             *(f"{name}_queue.free_tensor({name}_in)" for name, _ in ins),
             *(f"{name}_out = {name}_queue.deque(asc.{operand.dtype})" for name, operand in outs),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 from timing_cases import camodel, silicon
 from timing_cases.measure import Spent, figure, script, timed
 
@@ -42,31 +43,64 @@ class Result:
         return self.modelled / self.published - 1
 
 
-def simulator(wanted: str = "", overrides: Mapping[str, float] | None = None) -> Iterator[tuple[Result, Spent]]:
-    """The rows of the simulator's table whose name contains `wanted`."""
+def simulator(
+    wanted: Sequence[str] = ("",), overrides: Mapping[str, float] | None = None
+) -> Iterator[tuple[Result, Spent]]:
+    """The rows of the simulator's table whose name contains one of `wanted`."""
     for row in table("camodel.csv"):
-        if row["not_rebuilt"] or wanted.lower() not in row["api"].lower():
+        if row["not_rebuilt"] or not _is_among(row["api"], wanted):
             continue
         timeline, spent = timed(script(camodel.KERNELS[row["api"]].text), "Ascend950PR", overrides)
         note = f"written as {row['written_as']}" if row["written_as"] else ""
         again = float(row["again_ns"] or 0) / 1000
-        yield Result("simulator", row["kind"], "Ascend950PR", row["api"], "task", float(row["ns"]) / 1000,
-                     figure(timeline, "task"), row["use"], again, note), spent
+        yield (
+            Result(
+                "simulator",
+                row["kind"],
+                "Ascend950PR",
+                row["api"],
+                "task",
+                float(row["ns"]) / 1000,
+                figure(timeline, "task"),
+                row["use"],
+                again,
+                note,
+            ),
+            spent,
+        )
 
 
-def silicon_rows(wanted: str = "", overrides: Mapping[str, float] | None = None) -> Iterator[tuple[Result, Spent]]:
-    """The measurements on silicon whose "row chip case" contains `wanted`; each kernel runs once."""
+def silicon_rows(
+    wanted: Sequence[str] = ("",), overrides: Mapping[str, float] | None = None
+) -> Iterator[tuple[Result, Spent]]:
+    """The measurements on silicon whose "row chip case" contains one of `wanted`; each kernel runs once."""
     by_case: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in table("silicon.csv"):
-        if wanted.lower() in f"{row['row']} {row['chip']} {row['case']}".lower():
+        if _is_among(f"{row['row']} {row['chip']} {row['case']}", wanted):
             by_case.setdefault((row["chip"], row["case"]), []).append(row)
     for (chip, name), rows in by_case.items():
         case = silicon.CASES[chip, name]
         timeline, spent = timed(case.run, chip, overrides)
         for row in rows:
             value = case.scaled(row["metric"], figure(timeline, row["metric"]), timeline.overhead / timeline.mhz)
-            yield Result("silicon", row["row"], chip, name, row["metric"], float(row["published"]), value, row["use"],
-                         note=f"{case.part}, scaled" if case.part else ""), spent
+            yield (
+                Result(
+                    "silicon",
+                    row["row"],
+                    chip,
+                    name,
+                    row["metric"],
+                    float(row["published"]),
+                    value,
+                    row["use"],
+                    note=f"{case.part}, scaled" if case.part else "",
+                ),
+                spent,
+            )
+
+
+def _is_among(name: str, wanted: Sequence[str]) -> bool:
+    return any(part.lower() in name.lower() for part in wanted)
 
 
 def table(name: str) -> list[dict[str, str]]:
@@ -90,8 +124,9 @@ class Summary:
     @property
     def met(self) -> bool:
         """Whether the targets are reached, where there are any."""
-        return all(limit is None or value < limit
-                   for value, limit in zip((self.median, self.high), self.targets, strict=True))
+        return all(
+            limit is None or value < limit for value, limit in zip((self.median, self.high), self.targets, strict=True)
+        )
 
 
 def summaries(results: list[Result]) -> list[Summary]:
@@ -101,6 +136,14 @@ def summaries(results: list[Result]) -> list[Summary]:
         for use in ("", "fit", "hold-out"):
             errors = [abs(one.error) for one in results if one.group == group and use in ("", one.use)]
             if errors:
-                found.append(Summary(group, use, len(errors), float(np.median(errors)),
-                                     float(np.percentile(errors, 90)), TARGETS.get((group, use), (None, None))))
+                found.append(
+                    Summary(
+                        group,
+                        use,
+                        len(errors),
+                        float(np.median(errors)),
+                        float(np.percentile(errors, 90)),
+                        TARGETS.get((group, use), (None, None)),
+                    )
+                )
     return found

@@ -146,8 +146,8 @@ CASES: Mapping[tuple[str, str], Case] = {
 
 NOT_REBUILT: Mapping[str, str] = {
     "25, 36": "register vector functions, which pyasc has none of",
-    "28 (2 x 12), 29 and 30 (the other cases)": "they differ from the rebuilt ones in what the Matmul object's own scalar "
-    "code costs and in which core has which block",
+    "28 (2 x 12), 29 and 30 (the other cases)": "they differ from the rebuilt ones in what the Matmul object's own "
+    "scalar code costs and in which core has which block",
     "33": "MXFP4 operands, which pyasc has none of",
     "38, 40": "large kernels of both core types at once, not written anew yet",
     "42 to 55": "SIMT kernels, which need a SIMT front end",
