@@ -72,12 +72,12 @@ def settle(given: Given, found: Found, book: Book, l2: L2Arrays) -> None:
                 leave(given, found, book, agent // SLOTS)
             continue
         op = book.agents[A_NEXT, agent]
-        if op >= 0 and found.times[START, op] != UNKNOWN_TIME:
+        if op >= 0 and found.times[op, START] != UNKNOWN_TIME:
             continue  # its copy is under way
         start = run_pipe(given, found, book, agent)
         if start != NO_COPY:
             op = book.agents[A_NEXT, agent]
-            found.times[START, op] = start
+            found.times[op, START] = start
             wake(book, op)
             push(book, start, agent)
 
@@ -129,9 +129,9 @@ def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int)
     op, flow = book.agents[A_NEXT, agent], book.counts[N_FLOWS]
     book.flow_ops[flow] = op
     book.flows[LEFT, flow] = 1.0
-    book.flows[LONE, flow] = max(given.costs[BUSY, op], 1e-3)
+    book.flows[LONE, flow] = max(given.costs[op, BUSY], 1e-3)
     book.flows[GM, flow] = look_up(given, found, l2, op)
-    book.flows[L2, flow] = given.costs[L2_BYTES, op]
+    book.flows[L2, flow] = given.costs[op, L2_BYTES]
     book.counts[N_FLOWS] += 1
 
 
@@ -139,9 +139,9 @@ def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int)
 def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> None:
     """A copy's data has passed the port; its pipe is free, and the copy complete after its latency."""
     op = book.flow_ops[flow]
-    agent = given.ops[CORE, op] * SLOTS + given.ops[SLOT, op]
+    agent = given.ops[op, CORE] * SLOTS + given.ops[op, SLOT]
     remove(book, flow)
-    end = now + given.costs[LATENCY_HIT if found.result[MISSES, op] == 0 else LATENCY, op]
+    end = now + given.costs[op, LATENCY_HIT if found.result[MISSES, op] == 0 else LATENCY]
     pass_on(given, found, book, agent, op, now, end, end)
     queue(book, agent)
 
@@ -150,13 +150,13 @@ def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> N
 def look_up(given: Given, found: Found, l2: L2Arrays, op: int) -> float:
     """Take a copy through L2; returns the bytes that it asks of GM."""
     asked = 0.0
-    for access in range(given.ops[GM0, op], given.ops[GM1, op]):
-        for one in range(given.gm[COUNT_A, access]):
-            for two in range(given.gm[COUNT_B, access]):
-                low = given.gm[ADDRESS, access] + one * given.gm[STRIDE_A, access] + two * given.gm[STRIDE_B, access]
-                for _ in range(given.gm[COUNT_C, access]):
+    for access in range(given.ops[op, GM0], given.ops[op, GM1]):
+        for one in range(given.gm[access, COUNT_A]):
+            for two in range(given.gm[access, COUNT_B]):
+                low = given.gm[access, ADDRESS] + one * given.gm[access, STRIDE_A] + two * given.gm[access, STRIDE_B]
+                for _ in range(given.gm[access, COUNT_C]):
                     asked += look_up_run(given, found, l2, op, access, low)
-                    low += given.gm[STRIDE_C, access]
+                    low += given.gm[access, STRIDE_C]
     return asked
 
 
@@ -164,17 +164,17 @@ def look_up(given: Given, found: Found, l2: L2Arrays, op: int) -> float:
 def look_up_run(given: Given, found: Found, l2: L2Arrays, op: int, access: int, low: int) -> float:
     """The lines of one run of bytes from `low` on; returns the bytes asked of GM."""
     size, asked = np.int64(given.settings[F_LINE]), 0.0
-    high = low + given.gm[RUN_BYTES, access]
-    writes, allocates = given.gm[WRITE, access] == 1, given.gm[ALLOCATE, access] == 1
-    weight = given.gm[WEIGHT, access] / 1000.0
+    high = low + given.gm[access, RUN_BYTES]
+    writes, allocates = given.gm[access, WRITE] == 1, given.gm[access, ALLOCATE] == 1
+    weight = given.gm[access, WEIGHT] / 1000.0
     for line in range(low // size, (high - 1) // size + 1):
         outcome = touch(l2, line, writes, allocates)
-        count_line(found.counted, given.ops[STEP, op], line, outcome == HIT)
+        count_line(found.counted, given.ops[op, STEP], line, outcome == HIT)
         if outcome == HIT:
-            found.result[HITS, op] += 1
+            found.result[op, HITS] += 1
             continue
-        found.result[MISSES, op] += 1
-        found.result[VICTIMS, op] += outcome > MISS
+        found.result[op, MISSES] += 1
+        found.result[op, VICTIMS] += outcome > MISS
         if outcome == DIRTY_VICTIM:
             asked += size * given.settings[F_WRITE_WEIGHT]
         part = (min(high, (line + 1) * size) - max(low, line * size)) * weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# -- ops: (OP_FIELDS, ops) int64, the instructions of a launch sorted by core, in the order in which each issues them ------
+# -- ops: (ops, OP_FIELDS) int64, the instructions of a launch sorted by core, in the order in which each issues them ------
 
 CORE, SLOT, KIND, NEXT, AHEAD, LINE0, LINE1, RANGE, GM0, GM1, DEP0, DEP1, STEP, PLACE, STRICT = range(15)
 """Core; pipe (kinds.PIPES); kinds.Kind; the next op of the same pipe and core, and the one `depth` before it (-1: none);
@@ -14,20 +14,20 @@ OP_FIELDS = 15
  K_RESULT) = range(13)  # fmt: skip
 """kinds.Kind as plain numbers, which compile faster."""
 
-# -- costs: (COST_FIELDS, ops) float64 -------------------------------------------------------------------------------------
+# -- costs: (ops, COST_FIELDS) float64 -------------------------------------------------------------------------------------
 
 HIDDEN, BUSY, LATENCY, LATENCY_HIT, BYTES, L2_BYTES = range(6)
 """Cycles of the scalar unit before it issues the op; cycles of its pipe; from then to the result, and the same when L2
 had all; bytes moved through GM; those weighed for L2."""
 COST_FIELDS = 6
 
-# -- times: (TIME_FIELDS, ops) float64, UNKNOWN_TIME until known -------------------------------------------------------------
+# -- times: (ops, TIME_FIELDS) float64, UNKNOWN_TIME until known -------------------------------------------------------------
 
 FETCH, CONTROL, ISSUE, START, END, FIRE = range(6)
 TIME_FIELDS = 6
 UNKNOWN_TIME = -1.0
 
-# -- results: (RESULT_FIELDS, ops) int64 -------------------------------------------------------------------------------------
+# -- results: (ops, RESULT_FIELDS) int64 -------------------------------------------------------------------------------------
 
 HITS, MISSES, VICTIMS = range(3)
 RESULT_FIELDS = 3

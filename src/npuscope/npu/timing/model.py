@@ -41,7 +41,7 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
     l2.warm = True
     place = np.empty(program.row.size, np.int64)
     place[program.row] = np.arange(program.row.size)
-    times, results = found.times[:, place], found.result[:, place]
+    times, results = found.times[place].T, found.result[place].T
     close = chip.timing.launch.close_us * chip.frequency_mhz
     settings = settings_of(rows, chip)
     end = float(found.cores[at.C_END].max(initial=settings[at.F_OVERHEAD])) + close
@@ -66,14 +66,14 @@ def _run(program: Program, chip: Chip, l2: L2) -> Found:
     units, places = units_of(rows, chip)
     icache = chip.timing.icache
     given = Given(
-        program.ops, program.costs, program.deps, program.ranges, program.transfers.table, units,
+        program.ops, program.costs, program.deps, program.ranges, np.ascontiguousarray(program.transfers.table.T), units,
         np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
         np.array([core.type is CoreType.AIC for core in cores], np.int64),
         np.array([one.bytes // one.line_bytes for one in (chip.dcache.aiv, chip.dcache.aic)], np.int64),
         np.array([icache.bytes_aiv, icache.bytes_aic], np.int64) // icache.line_bytes, settings,
     )  # fmt: skip
     found = Found(
-        np.full((at.TIME_FIELDS, count), at.UNKNOWN_TIME), np.zeros((at.RESULT_FIELDS, count), np.int64),
+        np.full((count, at.TIME_FIELDS), at.UNKNOWN_TIME), np.zeros((count, at.RESULT_FIELDS), np.int64),
         np.zeros((at.CORE_FIELDS, len(cores))), np.zeros((_room_for_lines(program, chip), 4), np.int64),
     )  # fmt: skip
     if count:

@@ -20,14 +20,14 @@ def run_pipe(given: Given, found: Found, book: Book, agent: int) -> float:
     next."""
     while book.agents[A_NEXT, agent] >= 0:
         op = book.agents[A_NEXT, agent]
-        if found.times[ISSUE, op] == UNKNOWN_TIME:
+        if found.times[op, ISSUE] == UNKNOWN_TIME:
             return NO_COPY
         blocker = unfired(given, found, op, 0)
         if blocker != NOBODY:
             wait_for(book, blocker, agent)
             return NO_COPY
-        kind = given.ops[KIND, op]
-        start = max(found.times[ISSUE, op] + 1.0, book.state[P_FREE, agent])
+        kind = given.ops[op, KIND]
+        start = max(found.times[op, ISSUE] + 1.0, book.state[P_FREE, agent])
         latest, done = last_fired(given, found, op, 0), book.state[P_DONE, agent]
         end = fire = free = start + 1.0
         if kind == K_WAIT:
@@ -38,13 +38,13 @@ def run_pipe(given: Given, found: Found, book: Book, agent: int) -> float:
             end = fire = free = max(end, done)
         else:
             start = max(start, latest)
-            if given.ops[RANGE, op] >= 0:
+            if given.ops[op, RANGE] >= 0:
                 start = after_dependencies(given, found, book, agent // SLOTS, op, start)
             if kind == K_COPY:
                 return start
-            free = start + given.costs[BUSY, op]
-            end = fire = free + given.costs[LATENCY, op]
-        found.times[START, op] = start
+            free = start + given.costs[op, BUSY]
+            end = fire = free + given.costs[op, LATENCY]
+        found.times[op, START] = start
         pass_on(given, found, book, agent, op, free, end, fire)
     return NO_COPY
 
@@ -52,11 +52,11 @@ def run_pipe(given: Given, found: Found, book: Book, agent: int) -> float:
 @inner
 def after_dependencies(given: Given, found: Found, book: Book, core: int, op: int, start: float) -> float:
     """When a vector instruction can start, as the compiler's barriers let it."""
-    mine = given.ops[RANGE, op]
+    mine = given.ops[op, RANGE]
     for number in range(HISTORY):
         before = book.recent[core, number]
-        if before >= 0 and found.times[END, before] > start and depends(given, mine, given.ops[RANGE, before]):
-            start = found.times[END, before]
+        if before >= 0 and found.times[before, END] > start and depends(given, mine, given.ops[before, RANGE]):
+            start = found.times[before, END]
     for number in range(HISTORY - 1):
         book.recent[core, number] = book.recent[core, number + 1]
     book.recent[core, HISTORY - 1] = op
@@ -82,8 +82,8 @@ def pass_on(
     given: Given, found: Found, book: Book, agent: int, op: int, free: float, end: float, fire: float
 ) -> None:
     """The end of an op on a pipe is known: the pipe goes to its next one at `free`."""
-    found.times[END, op], found.times[FIRE, op] = end, fire
+    found.times[op, END], found.times[op, FIRE] = end, fire
     book.state[P_FREE, agent] = free
     book.state[P_DONE, agent] = max(book.state[P_DONE, agent], end)
-    book.agents[A_NEXT, agent] = given.ops[NEXT, op]
+    book.agents[A_NEXT, agent] = given.ops[op, NEXT]
     wake(book, op)

@@ -67,9 +67,10 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     costs = _costs(rows, steps, work, transfers, copies, chip)[:, order]
     first_op = np.searchsorted(ops[at.CORE], np.arange(len(rows.launch.cores)))
     first_op[np.bincount(ops[at.CORE], minlength=first_op.size) == 0] = -1
+    _enter(ops, costs, first_op[first_op >= 0], chip)
     return Program(
-        rows, order, slot, kind, steps, operands, work, transfers, links, ops, costs, deps, ranges, first_op,
-        first_of_pipe,
+        rows, order, slot, kind, steps, operands, work, transfers, links, np.ascontiguousarray(ops.T),
+        np.ascontiguousarray(costs.T), deps, ranges, first_op, first_of_pipe,
     )  # fmt: skip
 
 
@@ -116,6 +117,12 @@ def _chain(ops: np.ndarray, cores: int, depth: int) -> np.ndarray:
     first[sorted_agents[starts]] = order[starts]
     first[S::SLOTS] = -1
     return first
+
+
+def _enter(ops: np.ndarray, costs: np.ndarray, first: np.ndarray, chip: Chip) -> None:
+    """What a core does at the start of a kernel counts with its first instruction: its code comes before all other."""
+    ops[at.LINE0, first] = 0
+    costs[at.HIDDEN, first] += chip.timing.calls["kernel"] * chip.timing.scalar.each
 
 
 def _deps(ops: np.ndarray, links: Links, op_of_row: np.ndarray) -> np.ndarray:

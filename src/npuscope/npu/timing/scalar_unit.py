@@ -25,18 +25,18 @@ def run_scalar(given: Given, found: Found, book: Book, l2: L2Arrays, core: int) 
     agent = core * SLOTS + S
     while book.agents[A_NEXT, agent] >= 0:
         op = book.agents[A_NEXT, agent]
-        if found.times[FETCH, op] == UNKNOWN_TIME:
+        if found.times[op, FETCH] == UNKNOWN_TIME:
             fetch(given, found, book, core, op)
         blocker = unfired(given, found, op, 1)
         if blocker == NOBODY:
-            blocker = issue(given, found, book, core, op) if given.ops[SLOT, op] != S else execute(
+            blocker = issue(given, found, book, core, op) if given.ops[op, SLOT] != S else execute(
                 given, found, book, l2, core, op
             )
         if blocker != NOBODY:
             wait_for(book, blocker, agent)
             return False
         following = op + 1
-        if following >= given.ops.shape[1] or given.ops[CORE, following] != core:
+        if following >= given.ops.shape[0] or given.ops[following, CORE] != core:
             book.agents[A_NEXT, agent] = -1
             return True
         book.agents[A_NEXT, agent] = following
@@ -49,7 +49,7 @@ def fetch(given: Given, found: Found, book: Book, core: int, op: int) -> None:
     place, lost = book.place[core], 0.0
     lines = given.lines[given.is_aic[core]]
     last = book.code.shape[1] - 1
-    for line in range(given.ops[LINE0, op], given.ops[LINE1, op] + 1):
+    for line in range(given.ops[op, LINE0], given.ops[op, LINE1] + 1):
         found.cores[C_ICACHE, core] += 1
         if book.code[place, line % lines] != line:
             follows = book.code[place, last] + 1 == line
@@ -57,16 +57,16 @@ def fetch(given: Given, found: Found, book: Book, core: int, op: int) -> None:
             book.code[place, line % lines] = book.code[place, last] = line
             found.cores[C_ICACHE_MISS, core] += 1
     ready = book.state[P_FREE, core * SLOTS + S] + lost
-    found.times[FETCH, op] = ready
-    found.times[CONTROL, op] = ready + given.costs[HIDDEN, op]
+    found.times[op, FETCH] = ready
+    found.times[op, CONTROL] = ready + given.costs[op, HIDDEN]
     found.cores[C_FETCH, core] += lost
-    found.cores[C_BUSY, core] += given.costs[HIDDEN, op] + given.settings[F_ISSUE]
+    found.cores[C_BUSY, core] += given.costs[op, HIDDEN] + given.settings[F_ISSUE]
 
 
 @inner
 def ready_at(given: Given, found: Found, core: int, op: int) -> float:
     """When an op that nothing holds back any more is ready; counts the waiting."""
-    ready = found.times[CONTROL, op]
+    ready = found.times[op, CONTROL]
     latest = last_fired(given, found, op, 1)
     if latest > ready:
         found.cores[C_WAIT, core] += latest - ready
@@ -78,17 +78,18 @@ def ready_at(given: Given, found: Found, core: int, op: int) -> float:
 def issue(given: Given, found: Found, book: Book, core: int, op: int) -> int:
     """Put an op into its pipe's queue. Returns an op that has to leave the queue first and whose time is not known yet,
     else NOBODY."""
-    ahead, slot = given.ops[AHEAD, op], given.ops[SLOT, op]
-    if ahead >= 0 and found.times[START, ahead] == UNKNOWN_TIME:
+    ahead, slot = given.ops[op, AHEAD], given.ops[op, SLOT]
+    if ahead >= 0 and found.times[ahead, START] == UNKNOWN_TIME:
         return ahead
     ready = ready_at(given, found, core, op)
-    if ahead >= 0 and found.times[START, ahead] > ready:
-        found.cores[C_STALL + slot, core] += found.times[START, ahead] - ready
-        ready = found.times[START, ahead]
-    found.times[ISSUE, op] = ready
+    if ahead >= 0 and found.times[ahead, START] > ready:
+        found.cores[C_STALL + slot, core] += found.times[ahead, START] - ready
+        ready = found.times[ahead, START]
+    found.times[op, ISSUE] = ready
     book.agents[A_LAST, core * SLOTS + slot] = op
     book.state[P_FREE, core * SLOTS + S] = ready + given.settings[F_ISSUE]
-    queue(book, core * SLOTS + slot)
+    if book.agents[A_NEXT, core * SLOTS + slot] == op:  # otherwise it is on the list of what holds it up
+        queue(book, core * SLOTS + slot)
     return NOBODY
 
 
@@ -97,7 +98,7 @@ def undone(found: Found, book: Book, core: int, first: int, last: int) -> int:
     """An op on pipes `first` to `last` of a core that has been issued and is not known to be complete, or NOBODY."""
     for slot in range(first, last + 1):
         op = book.agents[A_LAST, core * SLOTS + slot]
-        if op >= 0 and found.times[END, op] == UNKNOWN_TIME:
+        if op >= 0 and found.times[op, END] == UNKNOWN_TIME:
             return op
     return NOBODY
 
@@ -115,7 +116,7 @@ def all_done(book: Book, core: int, first: int, last: int) -> float:
 def execute(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op: int) -> int:
     """An instruction of the scalar unit itself. Returns an op that it must wait for and that is not known yet, else
     NOBODY, with its times set."""
-    kind, settings = given.ops[KIND, op], given.settings
+    kind, settings = given.ops[op, KIND], given.settings
     touches_ub = kind == K_LOAD_UB or kind == K_STORE_UB or kind == K_RESULT
     drains = kind == K_DRAIN or kind == K_END
     blocker = NOBODY
@@ -123,7 +124,7 @@ def execute(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op:
         blocker = unfired(given, found, op, 0)
     elif drains:
         blocker = undone(found, book, core, S + 1, SLOTS - 1)
-    elif touches_ub and given.ops[STRICT, op]:
+    elif touches_ub and given.ops[op, STRICT]:
         blocker = undone(found, book, core, V, V)
         if blocker == NOBODY:
             blocker = undone(found, book, core, MTE2, MTE3)
@@ -138,7 +139,7 @@ def execute(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op:
         end = max(end, all_done(book, core, S + 1, SLOTS - 1))
         found.cores[C_WAIT, core] += end - start
     elif touches_ub:
-        if given.ops[STRICT, op]:
+        if given.ops[op, STRICT]:
             free = max(all_done(book, core, V, V), all_done(book, core, MTE2, MTE3))
             if free > start:
                 found.cores[C_WAIT, core] += free + settings[F_FLAG] - start
@@ -149,10 +150,10 @@ def execute(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op:
         cost = through_cache(given, found, book, l2, core, op)
         end = start + (cost if kind == K_LOAD_GM else settings[F_DC_HIT])
     else:
-        end = start + given.costs[BUSY, op]
-        found.cores[C_BUSY, core] += given.costs[BUSY, op] - settings[F_ISSUE]
-    found.times[ISSUE, op], found.times[START, op] = ready, start
-    found.times[END, op] = found.times[FIRE, op] = end
+        end = start + given.costs[op, BUSY]
+        found.cores[C_BUSY, core] += given.costs[op, BUSY] - settings[F_ISSUE]
+    found.times[op, ISSUE], found.times[op, START] = ready, start
+    found.times[op, END] = found.times[op, FIRE] = end
     book.state[P_FREE, core * SLOTS + S] = book.state[P_DONE, core * SLOTS + S] = end
     wake(book, op)
     return NOBODY
@@ -161,12 +162,12 @@ def execute(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op:
 @inner
 def through_cache(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op: int) -> float:
     """Cycles of a scalar access to GM through the data cache, which keeps the line."""
-    line = given.ops[PLACE, op] >> 6
+    line = given.ops[op, PLACE] >> 6
     place = line % given.cached[given.is_aic[core]]
     if book.data[book.place[core], place] == line:
         found.cores[C_DCACHE_HIT, core] += 1
         return given.settings[F_DC_HIT]
     book.data[book.place[core], place] = line
     found.cores[C_DCACHE_MISS, core] += 1
-    in_l2 = holds(l2, given.ops[PLACE, op] // np.int64(given.settings[F_LINE]))
+    in_l2 = holds(l2, given.ops[op, PLACE] // np.int64(given.settings[F_LINE]))
     return given.settings[F_DC_MISS_L2] if in_l2 else given.settings[F_DC_MISS_GM]

@@ -32,7 +32,8 @@ class Steps:
 
 
 def steps_of(rows: LaunchRows, operands: Operands, chip: Chip) -> Steps:
-    """The code of a launch. Addresses are made up: a step follows what its call executes before it, four bytes each."""
+    """The code of a launch. Addresses are made up: a step follows what its call executes before it, four bytes each, and
+    all of them what a kernel does at its start."""
     pipe, opcode = rows.column("pipe"), rows.column("opcode")
     key = ((rows.column("site") << 16) + opcode) * 64 + pipe * 4 + rows.column("origin")
     _, first, step = np.unique(key, return_index=True, return_inverse=True)
@@ -40,9 +41,10 @@ def steps_of(rows: LaunchRows, operands: Operands, chip: Chip) -> Steps:
     rank[np.argsort(first)] = np.arange(first.size)
     sample = np.sort(first)
     hidden = np.array([calls(chip, OPCODES.names[opcode[row]], int(pipe[row])) for row in sample] or [0.0])
-    ends = np.cumsum(np.round(hidden).astype(np.int64) + 1)
+    entry = int(chip.timing.calls["kernel"])
+    ends = entry + np.cumsum(np.round(hidden).astype(np.int64) + 1)
     line = chip.timing.icache.line_bytes // WORD
-    starts = np.concatenate([[0], ends[:-1]])
+    starts = np.concatenate([[entry], ends[:-1]])
     dtypes = operands.dtype
     steps = [
         Step(

@@ -15,8 +15,8 @@ from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Space
 
 CACHE_HINT = OPCODES.number("l2_cache_hint")
-NO_CACHE = 0
-"""The L2 mode that keeps a copy's lines out of the cache (CacheMode.CACHE_MODE_DISABLE)."""
+NO_CACHE = 1
+"""The L2 mode that keeps a copy's lines out of the cache (pyasc: CacheMode.CACHE_MODE_DISABLE)."""
 SAMPLE = 16
 """Rows of an access whose alignment is looked at; the others are taken to be like them."""
 SHORT = 512

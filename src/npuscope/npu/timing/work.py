@@ -60,10 +60,11 @@ def _vector(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip
     sides = np.bincount(operands.row, minlength=operands.rows)
     rate = np.where(sides >= 3, np.maximum(rate, facts.operands), rate)
     passes = by_opcode(opcode, lambda name: _passes(chip, name), np.float64)
-    start = facts.start + (0.0 if facts.ordered else facts.latency) * (passes > 1)
+    start = facts.start * np.where(facts.ordered, 1.0, passes)  # register vectors: one vector function a call
+    start += 0.0 if facts.ordered else facts.latency * passes * (passes > 1)
     simple = chosen & (passes == 1)
     group, bank = conflicts(operands, simple, repeats, chip)
-    busy = passes * (start + repeats * rate) + group + bank
+    busy = start + passes * repeats * rate + group + bank
     work.busy[chosen] = busy[chosen]
     work.latency[chosen] = facts.latency
     work.group[chosen], work.bank[chosen] = group[chosen], bank[chosen]

@@ -1,0 +1,1 @@
+"""Kernels of published measurements and of a public simulator's table, and the figures they are held against."""
