@@ -109,7 +109,9 @@ def test_waits_for_buffers() -> None:
     maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 0, 300)
     maker.slice("VADD", Lane.VECTOR, 300, 600)
     wait = maker.slice("WAIT_FLAG", Lane.MTE2, 300, 600)
-    maker.steps[wait] = replace(maker.steps[wait], site=replace(maker.steps[wait].site, name="ascendc.que_bind.alloc_tensor"))
+    maker.steps[wait] = replace(
+        maker.steps[wait], site=replace(maker.steps[wait].site, name="ascendc.que_bind.alloc_tensor")
+    )
     maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 600, 900)
     maker.core(0, start=0, end=1000)
     found = fired(profile(maker), "OUR-Q1")
@@ -215,7 +217,7 @@ def test_what_a_source_does_not_know_fires_nothing() -> None:
     assert {one.rule for one in profile(maker).advice} <= {"P1", "OUR-B1", "U1", "ROOFLINE", "OUR-G2"}
 
 
-RULES = '''
+RULES = """
 from npuscope.profiler.advice import Advice
 
 def rule_copies(case):
@@ -224,7 +226,7 @@ def rule_copies(case):
 
 def rule_quiet(case):
     return None
-'''
+"""
 
 
 def test_rules_of_the_user(tmp_path: Path) -> None:

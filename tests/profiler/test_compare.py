@@ -42,7 +42,12 @@ def test_identical_runs_have_no_changes() -> None:
 
 def test_changes_have_their_signs() -> None:
     found = compare([launch(600)], [launch(300)]).launches[0]
-    for name, old, new in [("cycles", 1000, 700), ("busy:MTE2", 600, 300), ("critical:MTE2", 600, 300), ("busy:VECTOR", 300, 300)]:
+    for name, old, new in [
+        ("cycles", 1000, 700),
+        ("busy:MTE2", 600, 300),
+        ("critical:MTE2", 600, 300),
+        ("busy:VECTOR", 300, 300),
+    ]:
         assert (found.metrics[name].old, found.metrics[name].new) == (old, new), name
     assert found.metrics["cycles"].relative == pytest.approx(-0.3)
     assert found.metrics["time_us"].delta == pytest.approx(-300 / 1650)
@@ -67,7 +72,10 @@ def test_a_line_that_is_gone_and_one_that_is_new() -> None:
 def test_launches_are_paired_by_kernel_and_order() -> None:
     other = launch() | {"kernel": "other"}
     found = compare([launch(), other, launch(300)], [launch(), launch(400), launch()])
-    assert [(one.kernel, one.number, one.metrics["cycles"].delta) for one in found.launches] == [("made", 0, 0), ("made", 1, 100)]
+    assert [(one.kernel, one.number, one.metrics["cycles"].delta) for one in found.launches] == [
+        ("made", 0, 0),
+        ("made", 1, 100),
+    ]
     assert (found.only_old, found.only_new) == ((("other", 0),), (("made", 2),))
 
 
@@ -117,7 +125,12 @@ def test_text_and_documents() -> None:
     assert "ok: busy:VECTOR>+0" in text
     found = json.loads(comparison_json(difference, verdicts))
     assert found["changed"] and found["failed"]
-    assert found["launches"][0]["metrics"]["cycles"] == {"old": 1000, "new": 1100, "delta": 100, "relative": pytest.approx(0.1)}
+    assert found["launches"][0]["metrics"]["cycles"] == {
+        "old": 1000,
+        "new": 1100,
+        "delta": 100,
+        "relative": pytest.approx(0.1),
+    }
     suite = Xml.fromstring(comparison_junit(verdicts))
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert [case.find("failure") is not None for case in suite] == [True, False]

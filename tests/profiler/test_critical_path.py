@@ -38,6 +38,13 @@ def test_a_set_that_stands_behind_its_copy() -> None:
     assert pieces(maker) == [(-1, 0, 20, "START"), (copy, 20, 120, "WORK"), (wait, 120, 125, "WORK")]
 
 
+def test_the_end_of_a_kernel_stands_behind_every_pipe() -> None:
+    maker = Maker()
+    copy = maker.slice("MOV_UB_TO_OUT", Lane.MTE3, 20, 120, issue=20)
+    end = maker.slice("END", Lane.SCALAR, 22, 130, issue=22)
+    assert pieces(maker) == [(-1, 0, 20, "START"), (copy, 20, 120, "WORK"), (end, 120, 130, "WORK")]
+
+
 def test_a_flag_that_was_up_already_is_not_on_it() -> None:
     maker = Maker()
     maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 10, 30, issue=10)
@@ -113,4 +120,9 @@ def test_times_of_issue_that_are_not_known() -> None:
     maker = Maker()
     first = maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 10, 60)
     last = maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 70, 100)
-    assert pieces(maker) == [(-1, 0, 10, "START"), (first, 10, 60, "WORK"), (last, 60, 70, "ISSUE"), (last, 70, 100, "WORK")]
+    assert pieces(maker) == [
+        (-1, 0, 10, "START"),
+        (first, 10, 60, "WORK"),
+        (last, 60, 70, "ISSUE"),
+        (last, 70, 100, "WORK"),
+    ]

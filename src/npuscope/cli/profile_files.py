@@ -88,7 +88,6 @@ class LaunchFiles:
     def write(self) -> list[str]:
         """Write them; returns the warnings."""
         selection = self.wanted.selection
-        self.profile.rules = self.wanted.rules
         self._count()
         if not selection.simulator:
             self._on_board()

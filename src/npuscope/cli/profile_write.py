@@ -80,6 +80,7 @@ class Writer:
             self.tell.info(f"Written in {top}: {', '.join(names)}")
 
     def _write(self, item: Profiled, profile: Profile) -> bool:
+        profile.rules = self.wanted.rules
         launched, warnings = item.launched, []
         if self.folder is not None:
             try:

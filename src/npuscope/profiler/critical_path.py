@@ -3,7 +3,7 @@
 It is walked back from the last instruction to end. What let an instruction start when it did is, in this order:
 
 * the set that a wait was let go by, where the wait was still standing then;
-* for a set or a barrier, the instruction of its pipe that it stood behind until that was done;
+* for a set, a barrier or the end of the kernel, the instruction that it stood behind until that was done;
 * the instruction before it in its pipe, where it was already in the queue when that one was done;
 * otherwise the scalar unit, which had not issued it yet: the path goes on at the instruction that was issued before,
   or, where the queue of the pipe was full, at the one that made room in it.
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from npuscope.profiler.waits import draining
+from npuscope.profiler.waits import draining, ending
 from npuscope.trace.timeline import Lane, Timeline
 
 
@@ -51,9 +51,9 @@ class CriticalPath:
         """Cycles of one kind of stretch."""
         return int(self.cycles[self.piece == piece].sum())
 
-    def by_slice(self, slices: int) -> np.ndarray:
-        """Cycles that each slice has on the path, (slices,) int64."""
-        mine = self.slice >= 0
+    def by_slice(self, slices: int, piece: Piece | None = None) -> np.ndarray:
+        """Cycles that each slice has on the path, in stretches of one kind or of all, (slices,) int64."""
+        mine = (self.slice >= 0) if piece is None else (self.slice >= 0) & (self.piece == piece)
         return np.bincount(self.slice[mine], self.cycles[mine], minlength=slices).astype(np.int64)
 
 
@@ -66,7 +66,8 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     core, lane = timeline.slice("core"), timeline.slice("lane")
     pieces = _walker()(
         start, end, timeline.slice("issue"), lane,
-        *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), _sources(timeline), draining(timeline),
+        *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), _sources(timeline),
+        draining(timeline) + 2 * ending(timeline),
     )  # fmt: skip
     found, begin, finish, kind = np.array(pieces, np.int64).reshape(-1, 4).T[:, ::-1]
     keep = finish > begin
@@ -169,7 +170,7 @@ def _walk(
             pieces.append((at, end[source], time, work))
             at, time = source, end[source]
             continue
-        under_way = latest[at] if lane[at] == everything else latest_in_lane[at]
+        under_way = latest[at] if lane[at] == everything or drains[at] == 2 else latest_in_lane[at]
         if drains[at] and under_way >= 0 and start[at] < end[under_way] <= time:
             pieces.append((at, end[under_way], time, work))
             at, time = under_way, end[under_way]

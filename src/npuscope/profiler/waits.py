@@ -8,12 +8,14 @@ import numpy as np
 
 from npuscope.trace.timeline import Step, Timeline
 
-WAITS = re.compile(r"WAIT|^BAR|BARRIER|^SYNC")
-"""In the text of a step: wait_flag and its kin, barriers, and the synchronisation of all cores."""
+WAITS = re.compile(r"WAIT|^BAR|BARRIER|^SYNC|^(?:KERNEL_)?END$")
+"""In the text of a step: wait_flag and its kin, barriers, the synchronisation of all cores, the end of a kernel."""
 
 
 DRAINS = re.compile(r"^SET_|^BAR|BARRIER|NOTIFY|POST")
 """Those that end when what stands before them in their pipe is done: sets, barriers, messages to another core."""
+ENDS = re.compile(r"^(?:KERNEL_)?END$")
+"""The end of a kernel: it lasts until all pipes of its core are done."""
 
 
 def is_wait(step: Step) -> bool:
@@ -29,6 +31,11 @@ def waiting(timeline: Timeline) -> np.ndarray:
 def draining(timeline: Timeline) -> np.ndarray:
     """Which slices last until their pipe is done with what came before, (slices,) bool."""
     return _of_slices(timeline, [DRAINS.search(step.text.upper()) is not None for step in timeline.steps])
+
+
+def ending(timeline: Timeline) -> np.ndarray:
+    """Which slices last until every pipe of their core is done, (slices,) bool."""
+    return _of_slices(timeline, [ENDS.search(step.text.upper()) is not None for step in timeline.steps])
 
 
 def _of_slices(timeline: Timeline, by_step: list[bool]) -> np.ndarray:

@@ -31,14 +31,28 @@ def test_a_launch() -> None:
     found = read(profile(maker, 800))
     assert (found["format"], found["version"], found["partial"]) == ("npuscope profile", 1, False)
     launch = found["launches"][0]
-    assert (launch["kernel"], launch["cycles"], launch["time_us"], launch["provenance"]) == ("made", 800, 800 / 1650, "modelled")
+    assert (launch["kernel"], launch["cycles"], launch["time_us"], launch["provenance"]) == (
+        "made",
+        800,
+        800 / 1650,
+        "modelled",
+    )
     assert launch["cores"] == ["AIV 0", "AIV 1"]
     assert launch["pipes"]["MTE2"] == {"busy": 800, "wait": 0, "instructions": 2}
     assert launch["traffic"] == {"gm_read": 16384, "gm_written": 0, "l2_hits": 8, "l2_misses": 24}
     assert launch["critical_path"] == {"MTE2": 400, "VECTOR": 300, "start": 100}
-    assert launch["bound"] == {"resource": "MTE2", "text": "Bound by copies into the core (MTE2): 50 % of the critical path."}
+    assert launch["bound"] == {
+        "resource": "MTE2",
+        "text": "Bound by copies into the core (MTE2): 50 % of the critical path.",
+    }
     line = launch["lines"][0]
-    assert (line["file"], line["line"], line["critical"], line["cycles"], line["bytes"]) == ("kernel.py", 7, 400, 800, 16384)
+    assert (line["file"], line["line"], line["critical"], line["cycles"], line["bytes"]) == (
+        "kernel.py",
+        7,
+        400,
+        800,
+        16384,
+    )
     light = {bar["name"]: bar["share"] for bar in launch["speed_of_light"]}
     assert light["MTE2"] == 0.5 and light["VECTOR"] == 300 / 800
     seconds = 800 / 1650e6
@@ -76,6 +90,13 @@ def test_every_field_is_described() -> None:
     on_line(maker, maker.slice("VADD", Lane.VECTOR, 0, 1000), 3)
     found = read(profile(maker))
     launch = found["launches"][0]
-    names = {*found, *launch, *launch["lines"][0], *launch["advice"][0], *launch["speed_of_light"][0], *launch["pipes"]["VECTOR"]}
+    names = {
+        *found,
+        *launch,
+        *launch["lines"][0],
+        *launch["advice"][0],
+        *launch["speed_of_light"][0],
+        *launch["pipes"]["VECTOR"],
+    }
     described = set(re.findall(r"``(\w+)``", document.__doc__ or ""))
     assert names <= described

@@ -29,7 +29,9 @@ def made() -> Maker:
 def test_summary() -> None:
     text = profile_text([profile(made(), 800)])
     assert text.startswith("made: 0.48 us (modelled), 800 cycles at 1650 MHz, 2 blocks on 2 of 40 cores, Ascend910B4\n")
-    assert "Bound by copies into the core (MTE2): 50 % of the critical path. (MTE2 50 %, VECTOR 38 %, start 12 %)" in text
+    assert (
+        "Bound by copies into the core (MTE2): 50 % of the critical path. (MTE2 50 %, VECTOR 38 %, start 12 %)" in text
+    )
     assert re.search(r"MTE2 +█{12} +50 %  400 cycles busy, mean of 2 cores", text)
     assert re.search(r"kernel.py:7 +400 +50 %", text)
     assert "Performance Summary Report:" in text and "[estimated gain" in text
@@ -56,6 +58,13 @@ def test_a_page_that_there_is_not() -> None:
 def test_losses_come_first() -> None:
     timeline = replace(made().timeline(), losses=(Loss("popped", "Core 1: popped log is missing"),))
     assert profile_text([Profile(timeline, CHIP)]).splitlines()[1] == "  PARTIAL: Core 1: popped log is missing"
+
+
+def test_instructions_where_no_lines_are_known() -> None:
+    maker = Maker()
+    maker.slice("VADD", Lane.VECTOR, 100, 1000, issue=100)
+    text = profile_text([profile(maker)])
+    assert "Instructions to fix first" in text and re.search(r"0x0 VADD +900 +90 %  VECTOR", text)
 
 
 def test_after_a_simulator_s_run() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.profiler.busy import Busy
-from npuscope.profiler.critical_path import CriticalPath
+from npuscope.profiler.critical_path import CriticalPath, Piece
 from npuscope.profiler.traffic import Traffic, traffic
 from npuscope.trace.schema import CoreType, SourceFrame, Space
 from npuscope.trace.timeline import UNKNOWN, Lane, Timeline
@@ -44,8 +44,8 @@ class Case:
 
     @cached_property
     def on_path(self) -> np.ndarray:
-        """Cycles of each slice on the critical path, (slices,)."""
-        return self.path.by_slice(self.timeline.slices.shape[1])
+        """Cycles of each slice on the critical path in which it was under way, (slices,)."""
+        return self.path.by_slice(self.timeline.slices.shape[1], Piece.WORK)
 
     @cached_property
     def spans(self) -> np.ndarray:
@@ -85,7 +85,8 @@ class Case:
         return float(min(max(cycles / self.cycles, 0.0), 1.0))
 
     def frames(self, slices: np.ndarray, weight: np.ndarray | None = None) -> tuple[SourceFrame, ...]:
-        """The lines of those slices (numbers or bool), the heaviest first: by `weight` of each, or by how many."""
+        """The lines of those slices (numbers or bool), the heaviest first: by `weight` of each, or by how many. Lines
+        without weight are left out where others have some."""
         steps = self.timeline.slice("step")[slices]
         sums = np.bincount(steps, None if weight is None else weight, minlength=len(self.timeline.steps))
         known = np.bincount(steps, minlength=len(self.timeline.steps))
@@ -93,6 +94,8 @@ class Case:
         for step in np.flatnonzero(known):
             for frame in self.timeline.steps[step].site.frames[:1]:
                 by_frame[SourceFrame(frame.file, frame.line)] += float(sums[step])
+        if any(by_frame.values()):
+            by_frame = {frame: amount for frame, amount in by_frame.items() if amount}
         return tuple(sorted(by_frame, key=lambda frame: (-by_frame[frame], frame.file, frame.line)))
 
     def place(self, frames: tuple[SourceFrame, ...]) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 from npuscope.profiler.advice.advice import Advice
 from npuscope.profiler.advice.case import Case
 from npuscope.profiler.traffic import COPY, LINE, ideal_cycles
-from npuscope.profiler.waits import waiting
 from npuscope.trace.schema import Space
 from npuscope.trace.timeline import Lane
 
@@ -32,13 +31,13 @@ def bandwidth(case: Case) -> Iterator[Advice]:
                 continue
             ratio = float(ideal[mine].sum()) / active
             if ratio < LEAST_BANDWIDTH:
-                on_lane = (timeline.slice("lane") == lane) & which[timeline.slice("core")] & ~waiting(timeline)
-                spent = float(case.on_path[on_lane].sum())
+                moving = np.unique(timeline.transfer("slice")[mine])
+                spent = float(case.on_path[moving].sum())
                 yield Advice(
                     "P1", f"{kind}_{lane.name.lower()} bandwidth utilization lower than 80% when active",
                     {"share of the peak while active": ratio, "cycles on the critical path": spent},
                     f"{LEAST_BANDWIDTH:g}", gain=case.share(spent * (1 - ratio)),
-                    frames=case.frames(on_lane, case.on_path[on_lane])[:3],
+                    frames=case.frames(moving, case.on_path[moving])[:3],
                     remedy="Larger, 512-byte aligned copies with long contiguous rows.",
                     estimate="the pipe's cycles on the critical path at its peak rate",
                 )  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from npuscope.profiler.advice.advice import Advice
 from npuscope.profiler.advice.case import Case
+from npuscope.profiler.critical_path import Piece
 
 MOST_OVERHEAD = 0.5
 UNEVEN = 1.1
@@ -21,7 +22,7 @@ def tail_wave(case: Case) -> Iterator[Advice]:
     if not mine or mine % there == 0:
         return
     waves = -(-mine // there)
-    running = case.cycles - case.timeline.overhead
+    running = float(case.path.cycles.sum()) - case.path.of(Piece.START)
     moved = case.traffic.memory if case.traffic.memory is not None else case.traffic.read + case.traffic.written
     floor = moved / (case.chip.bandwidth.gm * 1e9) * case.timeline.mhz * 1e6 if case.chip.bandwidth.gm else 0.0
     best = max(running * mine / (there * waves), floor)

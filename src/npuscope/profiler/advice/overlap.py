@@ -10,7 +10,7 @@ from npuscope.profiler.advice.advice import Advice
 from npuscope.profiler.advice.case import Case
 from npuscope.profiler.busy import together, union_lengths
 from npuscope.profiler.traffic import COMPUTE
-from npuscope.profiler.waits import is_wait, waiting
+from npuscope.profiler.waits import draining, is_wait, waiting
 from npuscope.trace.timeline import Lane
 
 LEAST_OVERLAP = 0.2
@@ -35,7 +35,7 @@ def no_overlap(case: Case) -> Iterator[Advice]:
     if ratio >= LEAST_OVERLAP or smaller < LEAST_PART * float(case.spans.max()):
         return
     lanes = case.timeline.slice("lane")
-    copies = (lanes == Lane.MTE2) & ~waiting(case.timeline)
+    copies = (lanes == Lane.MTE2) & ~waiting(case.timeline) & ~draining(case.timeline)
     yield Advice(
         "OUR-D1", "no overlap of copy and compute: use double buffering",
         {"overlap of the smaller part": ratio, "cycles of the smaller part": smaller}, f"{LEAST_OVERLAP:g}",

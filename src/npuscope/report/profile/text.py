@@ -56,11 +56,7 @@ def _summary(profile: Profile) -> Iterator[str]:
     for one in summary.bars:
         yield f"  {one.name:<10} {bar(one.share)} {share(one.share):>6}  {one.reached}; {one.limit}"
     yield ""
-    yield f"Lines to fix first ({summary.provenance} cycles on the critical path)"
-    whole = max(sum(summary.path.values()), 1)
-    for line in summary.lines[:TOP_LINES]:
-        text = (source_line(line.frame.file, line.frame.line) or "").strip()
-        yield f"  {place(line.frame):<24} {line.path:>12,} {share(line.path / whole):>6}  {text}"[: WIDTH + 20]
+    yield from _first(profile)
     yield ""
     yield "Performance Summary Report:"
     shown = profile.advice[:MOST_ADVICE]
@@ -71,6 +67,26 @@ def _summary(profile: Profile) -> Iterator[str]:
         yield f"     {_where(advice)}{advice.remedy}"
     if len(profile.advice) > len(shown):
         yield f"  {len(profile.advice) - len(shown)} more on the page details"
+
+
+def _first(profile: Profile) -> Iterator[str]:
+    """The lines with most of the critical path; the instructions, where no lines are known."""
+    summary = profile.summary
+    whole = max(sum(summary.path.values()), 1)
+    what = "Lines" if summary.lines else "Instructions"
+    yield f"{what} to fix first ({summary.provenance} cycles on the critical path)"
+    for line in summary.lines[:TOP_LINES]:
+        text = (source_line(line.frame.file, line.frame.line) or "").strip()
+        yield f"  {place(line.frame):<24} {line.path:>12,} {share(line.path / whole):>6}  {text}"[: WIDTH + 20]
+    if summary.lines:
+        return
+    timeline = profile.timeline
+    by_slice = profile.critical_path.by_slice(timeline.slices.shape[1])
+    by_step = np.bincount(timeline.slice("step"), by_slice, minlength=len(timeline.steps)).astype(np.int64)
+    for number in np.argsort(-by_step, kind="stable")[:TOP_LINES].tolist():
+        step = timeline.steps[number]
+        name = f"{step.address:#x} {step.text}"
+        yield f"  {name:<38} {by_step[number]:>12,} {share(by_step[number] / whole):>6}  {step.lane.name}"
 
 
 def _path(path: dict[str, int]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.profile import Profile
 from npuscope.report.profile.page.blobs import Blobs
 
@@ -18,12 +19,13 @@ MOST_PATH = 400_000
 def timeline_payload(profile: Profile, blobs: Blobs, room: int) -> tuple[dict[str, Any], int]:
     """The slices of as many whole cores as `room` allows, and how many those are."""
     timeline = profile.timeline
-    core, lane, start = timeline.slice("core"), timeline.slice("lane"), timeline.slice("start")
+    core, lane, shown = timeline.slice("core"), timeline.slice("lane"), drawn(timeline)  # as the trace files have it
+    start = shown.start
     kept = _whole_cores(core, len(timeline.launch.cores), room)
     order = np.lexsort((start, lane, core))
     order = order[kept[core[order]] & (start[order] >= 0)]
     begin = start[order]
-    end = np.maximum(timeline.slice("end")[order], begin)
+    end = np.maximum(shown.end[order], begin)
     payload: dict[str, Any] = {
         "slices": int(order.size),
         "all": int(core.size),

@@ -37,7 +37,7 @@ function meanBlock(blocks) {
 function memoryGraph(block, launch) {
   const flows = mergedFlows(block.flows);
   const used = new Set([...flows.flatMap((flow) => [flow.from, flow.to]), ...block.units.map((unit) => (unit.name.startsWith("Cube") ? "CUBE" : "VEC"))]);
-  const picture = svg("svg", { viewBox: "0 0 730 372", class: "chart memory", role: "img", "aria-label": flows.map((flow) => `${flow.from} to ${flow.to} ${bytesText(flow.bytes)}`).join(", ") });
+  const picture = svg("svg", { viewBox: graphBox([...used]), class: "chart memory", role: "img", "aria-label": flows.map((flow) => `${flow.from} to ${flow.to} ${bytesText(flow.bytes)}`).join(", ") });
   for (const flow of flows) picture.append(flowArrow(flow, flows.some((other) => other.from === flow.to && other.to === flow.from), launch));
   for (const [name, [x, y, wide, tall]] of Object.entries(BOXES)) {
     if (!used.has(name)) continue;
@@ -50,6 +50,13 @@ function memoryGraph(block, launch) {
     picture.append(box);
   }
   return el("div", {}, picture, el("ul", { class: "legend" }, ...[0, 25, 50, 75, 100].map((share) => el("li", {}, el("span", { class: "swatch", style: `background: ${heat(share)}` }), `${share} % of the peak`)), el("li", {}, el("span", { class: "swatch", style: "background: var(--quiet)" }), "peak not known")));
+}
+
+// As tall as the boxes that are used.
+function graphBox(used) {
+  const boxes = used.map((name) => BOXES[name]).filter(Boolean);
+  const top = Math.min(...boxes.map(([, y]) => y)) - 18;
+  return `0 ${top} 730 ${Math.max(...boxes.map(([, y, , tall]) => y + tall)) + 14 - top}`;
 }
 
 // Ways of both vector cores as one, and ways with two ends (GM/L1) from the nearer one.

@@ -16,7 +16,8 @@ class SourceView {
 
   build() {
     if (!this.launch.lines.length) {
-      this.place.replaceChildren(el("p", { class: "quiet" }, "No instruction of this launch names a source line."));
+      this.place.replaceChildren(el("p", { class: "quiet" }, "No instruction of this launch names a source line."),
+        sortableTable("Instructions", this.columns(), [...this.launch.steps].sort((a, b) => b.critical - a.critical)));
       return;
     }
     const used = [...new Set(this.launch.lines.map((line) => line.file))];
@@ -140,10 +141,10 @@ class SourceView {
     this.showSide();
   }
 
-  showSide() {
-    const { line } = this.rows.get(this.chosen);
+  // Of a table of instructions.
+  columns() {
     const cycles = (step) => (this.core < 0 ? knownSum(step.cycles) : step.cycles[this.core]);
-    const columns = [
+    return [
       { title: "pc", value: (step) => step.pc, kind: "mono" },
       { title: "pipe", value: (step) => this.launch.lanes[step.lane], cell: (step) => el("span", { class: "pipe", style: `--c: var(--pipe-${this.launch.lanes[step.lane].toLowerCase()}, var(--pipe-other))` }, this.launch.lanes[step.lane]) },
       { title: "instruction", value: (step) => step.text, kind: "mono", cell: (step) => { const text = el("span", { class: step.wait ? "quiet" : null }, step.text); hover(text, () => [step.text, step.detail, step.dtype, `${step.operation} (${step.origin})`, step.stack.join(" < ")]); return text; } },
@@ -154,11 +155,15 @@ class SourceView {
       { title: "conflict", about: "most cycles that one run lost to UB bank conflicts", num: true, value: (step) => (step.conflict < 0 ? null : step.conflict) },
       { title: "filled", about: "how much of the vector unit its instructions use at least", num: true, value: (step) => step.utilisation, text: (step) => (step.utilisation === null ? "NA" : `${step.utilisation.toFixed(1)} %`) },
     ];
+  }
+
+  showSide() {
+    const { line } = this.rows.get(this.chosen);
     const find = el("button", { type: "button" }, "Show in the timeline");
     find.addEventListener("click", () => this.go.search(placeText(this.launch, line)));
     const where = this.core < 0 ? "all cores" : this.launch.cores[this.core].name;
     this.side.replaceChildren(
       el("h3", {}, placeText(this.launch, line), " ", el("span", { class: "note" }, `${where}, ${this.launch.provenance}`), find),
-      sortableTable(`Instructions of ${placeText(this.launch, line)}`, columns, line.steps.map((number) => this.launch.steps[number]).filter((step) => this.core < 0 || step.executed[this.core] > 0)));
+      sortableTable(`Instructions of ${placeText(this.launch, line)}`, this.columns(), line.steps.map((number) => this.launch.steps[number]).filter((step) => this.core < 0 || step.executed[this.core] > 0)));
   }
 }

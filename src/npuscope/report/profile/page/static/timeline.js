@@ -5,6 +5,7 @@ const GUTTER = 132;
 const AXIS = 24;
 const HEAD = 20;
 const OPEN = 18;
+const DEEPER = 7;
 const CLOSED = 4;
 const MOST_ARROWS = 400;
 const TALLEST = 560;
@@ -67,7 +68,7 @@ class Timeline {
       this.places.push({ core, y, height: HEAD, head: true, open });
       if (open) y += HEAD;
       for (const row of rows) {
-        const height = open ? OPEN : CLOSED;
+        const height = open ? OPEN + DEEPER * (row.levels - 1) : CLOSED;
         this.places.push({ core, row, y, height, open });
         y += height + (open ? 3 : 1);
       }
