@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from npuscope.errors import UserError
@@ -577,3 +578,37 @@ def test_folders_below_are_launches(tmp_path: Path) -> None:
 def test_an_unreadable_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError):
         read_dumps(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_broken_bytes_are_never_a_traceback(dumps: Dumps, seed: int) -> None:
+    """Bytes of every log are overwritten, removed and doubled; what is left is read, or one line says why not."""
+    random = np.random.default_rng(seed)
+    folder = dumps(
+        POPPED * 8 + mark(3, 0x80000000, 1),
+        RETIRED * 8 + mark(3, 0x80000000, 1),
+        core0__veccore0__icache_log__dump=CACHE * 8,
+        core0__veccore0__ccu_log__dump="[info] 5: is_single_issue instr, pc:0x104\n" * 8,
+        core0__mte_log__dump=MOVES.replace("UB1", "UB0"),
+    )
+    for file in sorted(folder.iterdir()):
+        content = bytearray(file.read_bytes())
+        for _ in range(int(random.integers(1, 40))):
+            at, kind = int(random.integers(len(content))), int(random.integers(4))
+            if kind == 0:
+                content[at] = int(random.integers(256))
+            elif kind == 1:
+                del content[at : at + int(random.integers(30))]
+            elif kind == 2:
+                content[at:at] = content[at : at + 50]
+            else:
+                content[at:at] = b"9" * 30
+        file.write_bytes(content)
+    try:
+        timeline = one(folder, A2)
+    except UserError as error:
+        assert "\n" not in str(error)
+        return
+    assert (timeline.slice("start") <= timeline.slice("end")).all()
+    assert len(list(timeline.details)) == timeline.slices.shape[1]
+    assert timeline.transfers.shape[1] == 0 or timeline.transfer("slice").max() < timeline.slices.shape[1]

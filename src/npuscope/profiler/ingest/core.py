@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from npuscope.profiler.ingest.groups import MERGED, REVERSED, UNMATCHED, number,
 from npuscope.profiler.ingest.lanes import lane_of
 from npuscope.profiler.ingest.lines import Lines, read_lines
 from npuscope.profiler.ingest.losses import cut_line, missing_log, unpaired, unread_file
-from npuscope.profiler.ingest.marks import SPECIAL, find_marks, is_marking
+from npuscope.profiler.ingest.marks import SPECIAL, Mark, find_marks, is_marking
 from npuscope.profiler.ingest.process_bytes import process_bytes
 from npuscope.profiler.ingest.scalar import control_ticks, fetch_ticks, of_kind, read_points
 from npuscope.profiler.ingest.text import LogText
-from npuscope.trace.timeline import SLICE_COLUMNS, UNKNOWN, Lane, Loss
+from npuscope.trace.timeline import UNKNOWN, Lane, Loss
 
 BY_IDENT = ("3510",)
 """Architectures whose logs pair by ID; the others pair by pc (opprof.md 4.3)."""
@@ -36,15 +36,15 @@ DTYPES = {"BF": "bfloat", "F": "float", "S": "int", "U": "uint"}
 
 @dataclass
 class CoreLog:
-    """What one core's logs give. `slices` are (SLICE_COLUMNS, slices) with the column ``core`` still open and ``step``
-    indexing `steps`, which are (pc, text, lane, dtype); `texts`, `starts` and `ends` say where the operands of each
-    slice stand. `block` and `sub` are logical where the core read its own numbers, else physical; `edges` index
-    slices."""
+    """What one core's logs give. `columns` are those of the slices that the logs tell; ``step`` indexes `steps`, which
+    are (pc, text, lane, dtype). `source`, `starts` and `ends` say in which of `texts` and where the operands of each
+    slice stand, `ident` is the number that transfer logs call it by. `block` and `sub` are logical where the core read
+    its own numbers, else physical. `edges` index slices."""
 
     files: CoreFiles
     block: int
     sub: int
-    slices: np.ndarray
+    columns: dict[str, np.ndarray]
     steps: list[tuple[int, str, Lane, str]]
     texts: tuple[LogText, ...]
     source: np.ndarray
@@ -59,8 +59,41 @@ class CoreLog:
     scalar_busy: int = UNKNOWN
 
     def column(self, name: str) -> np.ndarray:
-        """A slice column by name."""
-        return self.slices[SLICE_COLUMNS.index(name)]
+        """A slice column that the logs tell."""
+        return self.columns[name]
+
+    @property
+    def count(self) -> int:
+        """How many slices there are."""
+        return int(self.starts.size)
+
+    def add(
+        self,
+        lane: Lane,
+        steps: np.ndarray,
+        start: np.ndarray,
+        end: np.ndarray,
+        text: LogText,
+        starts: np.ndarray,
+        ends: np.ndarray,
+    ) -> None:
+        """Add slices that are no instructions of a pipe; their operands are spans of `text`."""
+        size = steps.size
+        told = {
+            "lane": np.full(size, lane),
+            "step": steps,
+            "start": start,
+            "end": end,
+            "bytes": np.zeros(size, np.int64),
+        }
+        for name, column in self.columns.items():
+            self.columns[name] = np.concatenate([column, told.get(name, np.full(size, UNKNOWN))])
+        if not any(held is text for held in self.texts):
+            self.texts = (*self.texts, text)
+        source = next(place for place, held in enumerate(self.texts) if held is text)
+        self.source = np.concatenate([self.source, np.full(size, source)])
+        self.starts, self.ends = np.concatenate([self.starts, starts]), np.concatenate([self.ends, ends])
+        self.ident = np.concatenate([self.ident, np.full(size, UNKNOWN)])
 
 
 class Logs:
@@ -137,17 +170,17 @@ def _assemble(logs: Logs, popped: Lines, retired: Lines, arch: str, block: int, 
         popped = popped.only(~is_marking(popped))
     retires = np.flatnonzero(~marking)
     rows, partner = _pair(logs, popped, retired, retires, arch)
-    columns = {key: np.full(rows.size, UNKNOWN, np.int64) for key in SLICE_COLUMNS}
+    columns: dict[str, np.ndarray] = {}
     lanes = np.array([lane_of(*word) for word in popped.words], np.int64)
     columns["lane"] = lanes[popped.word[rows]]
     columns["start"], columns["end"] = popped.tick[rows], retired.tick[partner]
     columns["bytes"] = process_bytes(popped, rows, columns["lane"])
-    columns["warp"], columns["threads"] = _warps(popped, rows, retired, partner)
+    columns |= _warps(popped, rows, retired, partner)
     log = CoreLog(
         logs.files,
         block,
         sub,
-        np.zeros(0),
+        columns,
         [],
         (popped.text, retired.text),
         np.zeros(rows.size, np.int64),
@@ -159,10 +192,9 @@ def _assemble(logs: Logs, popped: Lines, retired: Lines, arch: str, block: int, 
     _take_longer(log, retired, partner)
     log.scalar_busy = _busy(columns, Lane.SCALAR)
     columns["step"] = _steps(log, popped, rows)
-    _scalar(logs, log, columns, popped.pc[rows])
-    log.slices = np.stack([columns[key] for key in SLICE_COLUMNS])
-    for mark in marks:
-        _append(log, mark.start, mark.end, (mark.pc, mark.name, Lane.USERMARK, ""), 1, retired, mark.row)
+    _scalar(logs, log, popped.pc[rows])
+    if marks:
+        _marks(log, marks, retired)
     return log
 
 
@@ -184,11 +216,12 @@ def _pair(logs: Logs, popped: Lines, retired: Lines, retires: np.ndarray, arch: 
     return rows, retires[partner[rows]]
 
 
-def _warps(popped: Lines, rows: np.ndarray, retired: Lines, partner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(warp, active threads) of each slice, UNKNOWN where it is not SIMT: threads are the bits that both masks have."""
+def _warps(popped: Lines, rows: np.ndarray, retired: Lines, partner: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns ``warp`` and ``threads``, UNKNOWN where a slice is not SIMT; none where no slice can be. Threads are the
+    bits that both masks have."""
     keys = [key for key, bit in WARP_KEYS if (popped.held | retired.held) & bit]
     if not keys:
-        return (np.full(rows.size, UNKNOWN, np.int64),) * 2
+        return {}
     warp = popped.numbers(keys, rows)
     warp = np.where(warp == UNKNOWN, retired.numbers(keys, partner), warp)
     masks = []
@@ -197,7 +230,7 @@ def _warps(popped: Lines, rows: np.ndarray, retired: Lines, partner: np.ndarray)
         ours = popped.text.numbers(key, popped.starts[rows], popped.ends[rows], 16)
         masks.append(np.where(theirs == UNKNOWN, ours, theirs))
     known = (masks[0] >= 0) & (masks[1] >= 0)
-    return warp, np.where(known, _bits(masks[0] & masks[1]), UNKNOWN)
+    return {"warp": warp, "threads": np.where(known, _bits(masks[0] & masks[1]), UNKNOWN)}
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
@@ -245,49 +278,35 @@ def dtype_of(detail: str) -> str:
     return f"{DTYPES[match['kind']]}{match['bits']}" if match else ""
 
 
-def _scalar(logs: Logs, log: CoreLog, columns: dict[str, np.ndarray], pc: np.ndarray) -> None:
+def _scalar(logs: Logs, log: CoreLog, pc: np.ndarray) -> None:
     """Fill in fetch and control, and add a slice for each miss of the instruction cache."""
     control, cache = logs.points(LogKind.CONTROL), logs.points(LogKind.CACHE)
+    start = log.column("start")
+    taken = start
     if control is not None:
-        columns["control"] = control_ticks(pc, columns["start"], control[1])
         log.has_control = True
+        log.columns["control"] = control_ticks(pc, start, control[1])
+        taken = np.where(log.column("control") == UNKNOWN, start, log.column("control"))
     if cache is None:
         return
     text, points = cache
     log.has_cache = True
-    taken = columns["control"]
-    columns["fetch"] = fetch_ticks(pc, np.where(taken == UNKNOWN, columns["start"], taken), points)
+    log.columns["fetch"] = fetch_ticks(pc, taken, points)
     misses = of_kind(points, scan.MISS)
     log.misses = int(misses.shape[1])
     address, tick = misses[scan.POINT_ADDRESS], misses[scan.POINT_TICK]
     codes, examples = number(address)
-    extra = {key: np.full(address.size, UNKNOWN, np.int64) for key in SLICE_COLUMNS}
-    extra |= {
-        "lane": np.full(address.size, Lane.CACHEMISS),
-        "step": codes + len(log.steps),
-        "start": tick,
-        "end": tick + 1,
-        "bytes": np.zeros(address.size, np.int64),
-    }
+    steps = codes + len(log.steps)
     log.steps += [(place, f"0x{place:x}", Lane.CACHEMISS, "") for place in address[examples].tolist()]
-    for key in SLICE_COLUMNS:
-        columns[key] = np.concatenate([columns[key], extra[key]])
-    log.texts = (*log.texts, text)
-    log.source = np.concatenate([log.source, np.full(address.size, len(log.texts) - 1)])
-    log.starts = np.concatenate([log.starts, misses[scan.POINT_START]])
-    log.ends = np.concatenate([log.ends, misses[scan.POINT_END]])
-    log.ident = np.concatenate([log.ident, np.full(address.size, UNKNOWN)])
+    log.add(Lane.CACHEMISS, steps, tick, tick + 1, text, misses[scan.POINT_START], misses[scan.POINT_END])
 
 
-def _append(
-    log: CoreLog, start: int, end: int, step: tuple[int, str, Lane, str], source: int, lines: Lines, row: int
-) -> None:
-    """Add one slice that is no instruction of a pipe."""
-    values = dict.fromkeys(SLICE_COLUMNS, UNKNOWN)
-    if step not in log.steps:
-        log.steps.append(step)
-    values |= {"lane": int(step[2]), "step": log.steps.index(step), "start": start, "end": end, "bytes": 0}
-    log.slices = np.concatenate([log.slices, np.array([[values[key]] for key in SLICE_COLUMNS])], axis=1)
-    log.source = np.append(log.source, source)
-    log.starts, log.ends = np.append(log.starts, lines.starts[row]), np.append(log.ends, lines.ends[row])
-    log.ident = np.append(log.ident, UNKNOWN)
+def _marks(log: CoreLog, marks: Sequence[Mark], lines: Lines) -> None:
+    """Add a slice for each user mark, whose operands are those of the instruction that begins it."""
+    keys = [(mark.pc, mark.name, Lane.USERMARK, "") for mark in marks]
+    known = {key: len(log.steps) + place for place, key in enumerate(dict.fromkeys(keys))}
+    log.steps += known
+    rows = np.array([mark.row for mark in marks], np.int64)
+    start, end = (np.array([getattr(mark, key) for mark in marks], np.int64) for key in ("start", "end"))
+    steps = np.array([known[key] for key in keys], np.int64)
+    log.add(Lane.USERMARK, steps, start, end, lines.text, lines.starts[rows], lines.ends[rows])

@@ -91,6 +91,5 @@ def read_lines(parts: Sequence[Path]) -> Lines:
     words = [
         (text.word(pipe, pipe_end), text.word(name, name_end)) for pipe, pipe_end, name, name_end in spans.T.tolist()
     ]
-    last = text.raw.rfind(b"\n", 0, len(text.raw) - 1) + 1
-    cut = text.cut and len(text.raw) > last + 1 and not (columns.shape[1] and columns[scan.START, -1] >= last)
+    cut = text.cut and not (columns.shape[1] and columns[scan.START, -1] >= text.last_line)
     return Lines(text, columns, words, held, cut)

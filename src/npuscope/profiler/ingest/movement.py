@@ -20,7 +20,7 @@ TARGETS = {Lane.MTE3: Space.GM, Lane.FIXP: Space.GM}
 
 def transfer_table(dumps: DumpFolder, logs: Sequence[CoreLog], slices: np.ndarray) -> tuple[np.ndarray, list[Loss]]:
     """((TRANSFER_COLUMNS, transfers), what could not be read or has no instruction)."""
-    offsets = np.cumsum([0] + [log.slices.shape[1] for log in logs])
+    offsets = np.cumsum([0] + [log.count for log in logs])
     cubes = np.array([log.files.kind == "cube" for log in logs])
     tables, losses = [empty(TRANSFER_COLUMNS)], []
     for number, parts in dumps.transfers.items():

@@ -33,15 +33,21 @@ def process_bytes(lines: Lines, rows: np.ndarray, lane: np.ndarray) -> np.ndarra
 
 
 def _told(lines: Lines, rows: np.ndarray) -> np.ndarray:
-    """The number that the operands give outright; else that of the bursts that they describe."""
+    """The number that the operands give outright, else that of their bursts."""
     told = lines.numbers(TOLD, rows)
+    lacking = np.flatnonzero(told == UNKNOWN)
+    if lacking.size:
+        told[lacking] = _bursts(lines, rows[lacking])
+    return told
+
+
+def _bursts(lines: Lines, rows: np.ndarray) -> np.ndarray:
+    """The bytes of the bursts that the operands describe."""
     length = lines.numbers((b"lenBurst",), rows)
     count = lines.numbers((b"nBurst",), rows)
     names = lines.mnemonics
     aligned = np.array([ALIGNED in name for name in names], np.bool_)[lines.word[rows]]
-    told = np.where(
-        (told == UNKNOWN) & (length >= 0), length * np.where(aligned, 1, BLOCK) * np.where(count < 0, 1, count), told
-    )
+    told = np.where(length < 0, UNKNOWN, length * np.where(aligned, 1, BLOCK) * np.where(count < 0, 1, count))
     plain = np.array([name in PLAIN for name in names], np.bool_)[lines.word[rows]]
     packed = np.array([name.startswith(PLAIN) for name in names], np.bool_)[lines.word[rows]]
     register = lines.numbers((b"XM:",), rows)

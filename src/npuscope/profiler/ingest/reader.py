@@ -143,11 +143,8 @@ def _timeline(
 ) -> Timeline:
     infos = _cores(logs, chip)
     steps, numbers = _steps(logs, code, start)
-    for place, (log, own) in enumerate(zip(logs, numbers, strict=True)):
-        log.slices[SLICE_COLUMNS.index("core")] = place
-        log.slices[SLICE_COLUMNS.index("step")] = own[log.column("step")]
-    slices = np.concatenate([log.slices for log in logs], axis=1)
-    offsets = np.cumsum([0] + [log.slices.shape[1] for log in logs])
+    offsets = np.cumsum([0] + [log.count for log in logs])
+    slices = _slice_table(logs, numbers, offsets)
     begins, ends = (slices[SLICE_COLUMNS.index(name)] for name in ("start", "end"))
     blocks = len({info.block for info in infos})
     launch = Launch(index, _kernel(dumps, code), chip.name, infos, (blocks,), {}, {}, arch=chip.arch)
@@ -165,6 +162,21 @@ def _timeline(
         cores=_core_table(logs),
         notes={"dumps": str(dumps.path)},
     )
+
+
+def _slice_table(logs: Sequence[CoreLog], numbers: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
+    """(SLICE_COLUMNS, slices) of all cores, one after the other; `numbers` are those of each core's steps."""
+    table = np.empty((len(SLICE_COLUMNS), int(offsets[-1])), np.int64)
+    for row, name in enumerate(SLICE_COLUMNS):
+        for place, log in enumerate(logs):
+            part = table[row, offsets[place] : offsets[place + 1]]
+            if name == "core":
+                part[:] = place
+            elif name == "step":
+                part[:] = numbers[place][log.column(name)]
+            else:
+                part[:] = log.columns.get(name, UNKNOWN)
+    return table
 
 
 def _kernel(dumps: DumpFolder, code: CodeMap) -> str:
@@ -238,7 +250,7 @@ def _edges(
 def _core_table(logs: Sequence[CoreLog]) -> np.ndarray:
     table = np.full((len(CORE_COLUMNS), len(logs)), UNKNOWN, np.int64)
     for place, log in enumerate(logs):
-        if log.slices.shape[1]:
+        if log.count:
             table[CORE_COLUMNS.index("start"), place] = log.column("start").min()
             table[CORE_COLUMNS.index("end"), place] = log.column("end").max()
         table[CORE_COLUMNS.index("scalar_busy"), place] = log.scalar_busy

@@ -37,7 +37,10 @@ AFTER_NAME = (OPEN, COMMA, BRACE)
 BEFORE_PC, BEFORE_CODE, BEFORE_ID, NOISE = (
     np.frombuffer(words, np.uint8) for words in (b"(PC:", b"(Binary:", b"(ID:", b"poped from IQ")
 )
-NOISE_END = NOISE[-1]
+IN_WORD = np.array([chr(letter).isalnum() and letter < 128 or letter == 95 for letter in range(256)])
+"""Which letters names and keys are made of."""
+PLAIN = np.array([letter not in (NEWLINE, BRACKET, QUOTE, int(NOISE[-1])) for letter in range(256)])
+"""Which letters of operands tell nothing of the whole log."""
 FNV_BASE, FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
 
@@ -90,11 +93,6 @@ def _after_info(text: np.ndarray, at: int) -> int:
         if text[at] == BRACKET_END:
             at += 1
     return _blanks(text, at)
-
-
-@njit(cache=True)
-def _in_word(letter: int) -> bool:
-    return ZERO <= letter <= NINE or LOWER_A <= letter <= 122 or UPPER_A <= letter <= 90 or letter == 95
 
 
 @njit(cache=True)
@@ -151,7 +149,7 @@ def _pipe(text: np.ndarray, at: int) -> tuple[int, int, int]:
         while text[at] != SPACE and text[at] != NEWLINE:
             at += 1
     start = at = _blanks(text, at)
-    while _in_word(text[at]):
+    while IN_WORD[text[at]]:
         at += 1
     end = at
     while text[at] != OPEN and text[at] != NEWLINE:
@@ -178,16 +176,19 @@ def _operands(text: np.ndarray, line: int, at: int) -> tuple[int, int, bool]:
     """(place of the line's end, what the operands hold, whether the line speaks of a queue)."""
     held = 0
     noise = False
-    while text[at] != NEWLINE:
+    while True:
+        while PLAIN[text[at]]:
+            at += 1
         letter = text[at]
+        if letter == NEWLINE:
+            return at, held, noise
         if letter == BRACKET:
             held |= BRACKETS
         elif letter == QUOTE:
             held |= QUOTES
-        elif letter == NOISE_END and at - NOISE.size >= line and _begins(text, at + 1 - NOISE.size, NOISE):
+        elif at - NOISE.size >= line and _begins(text, at + 1 - NOISE.size, NOISE):
             noise = True
         at += 1
-    return at, held, noise
 
 
 @njit(cache=True)
@@ -375,7 +376,7 @@ def scan_moves(text: np.ndarray) -> np.ndarray:
             moves[0, count], moves[1, count], moves[2, count] = tick, unit, np.int64(writes)
             while text[at] != NEWLINE:
                 word = at
-                while _in_word(text[at]):
+                while IN_WORD[text[at]]:
                     at += 1
                 if at > word and text[at] == COLON:
                     row = _key(text, word, at)
@@ -401,13 +402,13 @@ def numbers_after(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, key: n
     colons, blanks, an equals sign and the name of a register (``XM:X15=0x10``). A number is hexadecimal after 0x or
     where `base` is 16."""
     found = np.full(starts.size, -1, np.int64)
-    whole = _in_word(key[0])
+    whole = IN_WORD[key[0]]
     for row in range(starts.size):
         end = ends[row]
         for at in range(starts[row], end - key.size + 1):
             if text[at] != key[0] or not _begins(text, at, key):
                 continue
-            if at > starts[row] and whole and _in_word(text[at - 1]):
+            if at > starts[row] and whole and IN_WORD[text[at - 1]]:
                 continue  # the end of a longer word
             place = at + key.size
             while place < end and (

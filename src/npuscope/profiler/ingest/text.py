@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +12,22 @@ from npuscope.profiler.ingest.scan import holding, numbers_after, span_hashes
 from npuscope.trace.timeline import UNKNOWN
 
 NEWLINE = b"\n"
+LONGEST_LINE = 1 << 20
+"""A last line is looked for in so many bytes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LogText:
-    """The bytes of a log; they end with a newline. `cut` says that the file did not."""
+    """The bytes of a log, (bytes,) uint8; they end with a newline. `cut` says that the file did not."""
 
-    raw: bytearray
+    letters: np.ndarray
     cut: bool = False
 
-    @cached_property
-    def letters(self) -> np.ndarray:
-        """The bytes as an array, (bytes,) uint8."""
-        return np.frombuffer(self.raw, np.uint8)
+    @property
+    def last_line(self) -> int:
+        """Where the last line begins."""
+        breaks = np.flatnonzero(self.letters[-1 - LONGEST_LINE : -1] == NEWLINE[0])
+        return int(breaks[-1]) + 1 + max(0, self.letters.size - 1 - LONGEST_LINE) if breaks.size else 0
 
     def spans_with(self, pattern: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """Which of the spans hold `pattern`, (spans,) bool."""
@@ -50,13 +52,14 @@ class LogText:
 
     def word(self, start: int, end: int) -> str:
         """The letters of one span."""
-        return self.raw[start:end].decode("utf-8", "replace")
+        return self.letters[start:end].tobytes().decode("utf-8", "replace")
 
 
 def read_parts(parts: Sequence[Path]) -> LogText:
     """The text of a log that lies in one or several files, in this order. Raises OSError."""
     sizes = [part.stat().st_size for part in parts]
-    raw = bytearray(sum(sizes) + len(parts))
+    letters = np.empty(sum(sizes) + len(parts) + 1, np.uint8)
+    raw = letters.data
     place = 0
     ended = True
     for part, size in zip(parts, sizes, strict=True):
@@ -64,18 +67,15 @@ def read_parts(parts: Sequence[Path]) -> LogText:
             raw[place : place + 1] = NEWLINE
             place += 1
         with part.open("rb", buffering=0) as file:
-            view = memoryview(raw)
             taken = 0
-            while taken < size and (step := file.readinto(view[place + taken : place + size])):
+            while taken < size and (step := file.readinto(raw[place + taken : place + size])):
                 taken += step
-            view.release()
         place += taken
         ended = taken == 0 or raw[place - 1 : place] == NEWLINE
-    if not ended:
+    if not ended or not place:
         raw[place : place + 1] = NEWLINE
         place += 1
-    del raw[place:]
-    return LogText(raw, cut=not ended)
+    return LogText(letters[:place], cut=not ended)
 
 
 def first_tick(part: Path) -> int:
