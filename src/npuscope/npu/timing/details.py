@@ -60,6 +60,6 @@ class Details(Sequence[str]):
         accesses: list[Any] = list(zip(*(fact[place].tolist() for fact in self._facts), strict=True))
         limits = bounds.tolist()
         return [
-            operand_text(*values, accesses=accesses[begin:end])
-            for values, begin, end in zip(zip(*columns, strict=True), limits, limits[1:], strict=False)
+            operand_text(opcode, pipe, a, b, c, d, work, accesses[begin:end])
+            for opcode, pipe, a, b, c, d, work, begin, end in zip(*columns, limits[:-1], limits[1:], strict=True)
         ]
