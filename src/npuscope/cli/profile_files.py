@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
-import numpy as np
-
 from npuscope.cli.profile_folder import STATUS, Place, RunFolder
 from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
@@ -41,7 +39,7 @@ from npuscope.profiler.writers.trace_json import (
 )
 from npuscope.report.profile.document import profile_json
 from npuscope.report.profile.page import page
-from npuscope.trace.timeline import DistinctTexts, Timeline, distinct_details
+from npuscope.trace.timeline import Timeline
 
 FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
 
@@ -91,8 +89,6 @@ class LaunchFiles:
         """Write them; returns the warnings."""
         selection = self.wanted.selection
         self._count()
-        if self.wanted.formats & {"trace", "perfetto"}:
-            self._spell()
         if not selection.simulator:
             self._on_board()
         if selection.simulated_timeline:
@@ -151,12 +147,6 @@ class LaunchFiles:
         for name in self.wanted.selection.tables:
             if name in self.profile.tables:
                 self.place.write_table(name, table_text(self.profile.tables[name]).encode())
-
-    def _spell(self) -> None:
-        """Let the operands of every instruction be made once, however many files have them."""
-        timeline = self.profile.timeline
-        texts, which = distinct_details(timeline.details, np.arange(len(timeline.details)))
-        timeline.details = DistinctTexts(texts, which)
 
     def _count(self) -> None:
         """Let the profile's tables be those that the groups ask for: with the columns of MemoryDetail, or of the part
