@@ -127,19 +127,22 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SharedMemory:
-    """GM and L2 for all cores: the shares of the theoretical rates that they reach (`gm`, `l2`; `l2_nz` for copies that
-    rearrange), how much a written byte weighs in GM beside a read one, the `unit` of requests in bytes, the `sector` to
-    which a part of a unit is rounded up, the share of the rate that rows shorter than 512 bytes reach, and what `same`
-    costs: how many times longer a unit takes for each other core that wants it at the same time. `line` bytes and
-    `ways` of the modelled L2."""
+    """GM and L2 for all cores: the shares of the theoretical rates that they reach (`gm`, `l2`; of that one `l2_nz` for copies
+    that rearrange, `l2_short_nz` with rows of up to 1024 bytes), how much a written byte weighs in GM beside a read one, the `unit` of requests in bytes, the `sector` to
+    which a part of a unit is rounded up, the share of the rate that rows shorter than 512 bytes reach (`short_row`; in
+    copies that rearrange `short_row_nz`, and `gm_nz` with longer rows), and what `same` costs: how many times longer a
+    unit takes for each other core that wants it at the same time. `line` bytes and `ways` of the modelled L2."""
 
     gm: float
     l2: float
     l2_nz: float
+    l2_short_nz: float
     write_weight: float
     unit: int
     sector: int
     short_row: float
+    short_row_nz: float
+    gm_nz: float
     same: float
     line: int
     ways: int

@@ -16,7 +16,7 @@ from npuscope.npu.timing.compiled import inner, outer
 from npuscope.npu.timing.flows import GM, L2, LEFT, LONE, advance, first_to_end, remove, share, time_left
 from npuscope.npu.timing.heap import pop, push
 from npuscope.npu.timing.kinds import SLOTS, S
-from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, L2Arrays, count_line, touch
+from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, L2Arrays, count_line, sectors_of, touch
 from npuscope.npu.timing.layout import (
     BUSY, C_END, C_START, CORE, F_DISPATCH, F_GM_RATE, F_L2_RATE, F_LINE, F_OVERHEAD, F_WRITE_WEIGHT, GM0, GM1, HITS,
     L2_BYTES, LATENCY, LATENCY_HIT, MISSES, SLOT, START, STEP, UNKNOWN_TIME, VICTIMS,
@@ -141,7 +141,7 @@ def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> N
     op = book.flow_ops[flow]
     agent = given.ops[op, CORE] * SLOTS + given.ops[op, SLOT]
     remove(book, flow)
-    end = now + given.costs[op, LATENCY_HIT if found.result[MISSES, op] == 0 else LATENCY]
+    end = now + given.costs[op, LATENCY_HIT if found.result[op, MISSES] == 0 else LATENCY]
     pass_on(given, found, book, agent, op, now, end, end)
     queue(book, agent)
 
@@ -168,7 +168,7 @@ def look_up_run(given: Given, found: Found, l2: L2Arrays, op: int, access: int, 
     writes, allocates = given.gm[access, WRITE] == 1, given.gm[access, ALLOCATE] == 1
     weight = given.gm[access, WEIGHT] / 1000.0
     for line in range(low // size, (high - 1) // size + 1):
-        outcome = touch(l2, line, writes, allocates)
+        outcome = touch(l2, line, sectors_of(low, high, line, size), writes, allocates)
         count_line(found.counted, given.ops[op, STEP], line, outcome == HIT)
         if outcome == HIT:
             found.result[op, HITS] += 1

@@ -13,12 +13,16 @@ from npuscope.npu.timing.compiled import inner
 HIT, MISS, CLEAN_VICTIM, DIRTY_VICTIM = 0, 1, 2, 3
 EMPTY = -1
 TICK = 0
+SECTOR = 128
+"""Bytes of a part of a line that is fetched by itself."""
 
 
 class L2Arrays(NamedTuple):
-    """`tags` (sets, ways): line numbers; `used`: when each was last touched; `dirty`; `clock` (1,)."""
+    """`tags` (sets, ways): line numbers; `held`: the sectors that are there, bit 0 the first; `used`: when each was last
+    touched; `dirty`; `clock` (1,)."""
 
     tags: np.ndarray
+    held: np.ndarray
     used: np.ndarray
     dirty: np.ndarray
     clock: np.ndarray
@@ -38,22 +42,26 @@ def cold(chip: Chip) -> L2:
     sets = max(chip.l2.bytes // (facts.line * facts.ways), 1)
     shape = (sets, facts.ways)
     clock = np.zeros(1, np.int64)
-    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), clock))
+    held, used, dirty = (np.zeros(shape, np.int64) for _ in range(3))
+    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), held, used, dirty, clock))
 
 
 @inner
-def touch(l2: L2Arrays, line: int, writes: bool, allocates: bool) -> int:
-    """One access to a line: HIT, or MISS, or what a miss pushed out."""
-    tags, used, dirty, clock = l2.tags, l2.used, l2.dirty, l2.clock
+def touch(l2: L2Arrays, line: int, sectors: int, writes: bool, allocates: bool) -> int:
+    """One access to `sectors` of a line: HIT, or MISS, or what a miss pushed out. A read misses a line that lacks one of
+    its sectors."""
+    tags, held, used, dirty, clock = l2.tags, l2.held, l2.used, l2.dirty, l2.clock
     place = line % tags.shape[0]
     clock[TICK] += 1
     ways = tags.shape[1]
     for way in range(ways):
         if tags[place, way] == line:
             used[place, way] = clock[TICK]
+            lacks = sectors & ~held[place, way]
+            held[place, way] |= sectors
             if writes:
                 dirty[place, way] = 1
-            return HIT
+            return MISS if lacks != 0 and not writes else HIT
     if not allocates:
         return MISS
     oldest = 0
@@ -62,9 +70,18 @@ def touch(l2: L2Arrays, line: int, writes: bool, allocates: bool) -> int:
             oldest = way
     outcome = MISS if tags[place, oldest] == EMPTY else CLEAN_VICTIM + dirty[place, oldest]
     tags[place, oldest] = line
+    held[place, oldest] = sectors
     used[place, oldest] = clock[TICK]
     dirty[place, oldest] = 1 if writes else 0
     return outcome
+
+
+@inner
+def sectors_of(low: int, high: int, line: int, size: int) -> int:
+    """The sectors of a line of `size` bytes that the bytes from `low` to `high` touch."""
+    first = max(low - line * size, 0) // SECTOR
+    last = (min(high - line * size, size) - 1) // SECTOR
+    return (1 << (last + 1)) - (1 << first)
 
 
 @inner

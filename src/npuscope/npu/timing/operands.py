@@ -85,12 +85,6 @@ class Operands:
         """(accesses,): number in `dtypes`."""
         return self._kinds[self.buffer]
 
-    @cached_property
-    def nz(self) -> np.ndarray:
-        """(rows,): whether what is written lies in blocks of 32 bytes apart from each other (a copy that rearranges)."""
-        chosen = self.writes & (self.space == Space.L1) & (self.shape[RUN] == 32) & (self.shape[TOTAL] > 32)
-        return self.per_row(chosen, np.ones(self.row.size, np.int64)) > 0
-
     _kinds: np.ndarray = None  # type: ignore[assignment]  # by buffer
 
 

@@ -15,12 +15,15 @@ from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Space
 
 CACHE_HINT = OPCODES.number("l2_cache_hint")
+TO_L1 = OPCODES.number("copy_gm_to_l1")
 NO_CACHE = 1
 """The L2 mode that keeps a copy's lines out of the cache (pyasc: CacheMode.CACHE_MODE_DISABLE)."""
 SAMPLE = 16
 """Rows of an access whose alignment is looked at; the others are taken to be like them."""
 SHORT = 512
 """Rows below this many bytes do not reach the full rate of GM."""
+SHORT_NZ = 1024
+"""Rows of up to this many bytes that a copy rearranges do not reach the full rate of L2."""
 GRAIN = 128
 """A2 asks for 128, 256 or 512 aligned bytes at a time (LIM22); less is a whole unit."""
 ADDRESS, RUN_BYTES, COUNT_A, STRIDE_A, COUNT_B, STRIDE_B, COUNT_C, STRIDE_C, WRITE, ALLOCATE, WEIGHT = range(11)
@@ -53,7 +56,8 @@ def transfers_of(rows: LaunchRows, slot: np.ndarray, copies: np.ndarray, operand
     unknown = copies & (nbytes == 0)  # the library's own memory: only the size is known
     nbytes = np.where(unknown, rows.column("work"), nbytes)
     rate = _port_rates(chip, slot, operands)
-    each = np.where(operands.nz, facts.mte2.row_nz, facts.mte2.row)
+    rearranges = _rearranges(rows)
+    each = np.where(rearranges, facts.mte2.row_nz, facts.mte2.row)
     each = np.where(slot == FIX, facts.fix.row, np.where(slot == MTE3, facts.mte3.row, each))
     moved = shape[ROWS] * np.maximum(each[row], -(-shape[RUN] // 32) * 32 / rate[row])
     moving = np.bincount(row, moved, minlength=operands.rows)
@@ -67,11 +71,19 @@ def transfers_of(rows: LaunchRows, slot: np.ndarray, copies: np.ndarray, operand
         latency[mine], latency_hit[mine] = fact.latency, fact.latency_hit
     moving = np.where(slot == FIX, np.maximum(moving, _converted(rows, operands, chip)), moving)
     busy = np.maximum(spacing, setup + moving)
-    wide = np.where((slot == MTE2) & (operands.target != Space.UB), 1 / facts.memory.l2_nz, 1.0)
+    longest = np.zeros(operands.rows, np.int64)
+    np.maximum.at(longest, row, shape[RUN])
+    share = np.where(longest <= SHORT_NZ, facts.memory.l2_short_nz, facts.memory.l2_nz)
+    wide = np.where((slot == MTE2) & (operands.target != Space.UB), 1 / share, 1.0)
     return Transfers(
         busy, nbytes * copies, np.searchsorted(row, np.arange(operands.rows + 1)),
         _table(rows, operands, np.flatnonzero(chosen), chip), wide, latency, latency_hit,
     )  # fmt: skip
+
+
+def _rearranges(rows: LaunchRows) -> np.ndarray:
+    """(rows,): whether a copy makes NZ of rows; it has their number and length as operands."""
+    return (rows.column("opcode") == TO_L1) & (rows.column("a") > 0) & (rows.column("b") > 0)
 
 
 def _port_rates(chip: Chip, slot: np.ndarray, operands: Operands) -> np.ndarray:
@@ -104,7 +116,8 @@ def _table(rows: LaunchRows, operands: Operands, chosen: np.ndarray, chip: Chip)
         table[field] = shape[column]
     table[WRITE] = operands.writes[chosen]
     table[ALLOCATE] = _allocates(rows, operands, chosen)
-    table[WEIGHT] = np.round(1000 * _weights(operands.address[chosen], shape, chip))
+    nz = _rearranges(rows)[operands.row[chosen]]
+    table[WEIGHT] = np.round(1000 * _weights(operands.address[chosen], shape, nz, chip))
     return table
 
 
@@ -120,8 +133,9 @@ def _allocates(rows: LaunchRows, operands: Operands, chosen: np.ndarray) -> np.n
     return keeps
 
 
-def _weights(address: np.ndarray, shape: np.ndarray, chip: Chip) -> np.ndarray:
-    """(accesses,): bytes that GM has to move for each byte wanted, by how the rows lie on its units."""
+def _weights(address: np.ndarray, shape: np.ndarray, nz: np.ndarray, chip: Chip) -> np.ndarray:
+    """(accesses,): bytes that GM has to move for each byte wanted, by how the rows lie on its units and whether the copy
+    rearranges them."""
     memory = chip.timing.memory
     place = address % memory.unit
     pitch = shape[STRIDE2] % memory.unit
@@ -133,8 +147,9 @@ def _weights(address: np.ndarray, shape: np.ndarray, chip: Chip) -> np.ndarray:
         row = np.minimum(sample, count - 1)
         costs += _row_cost((start + row * pitch) % memory.unit, length, memory.unit, memory.sector)
     costs /= SAMPLE * np.maximum(length, 1)
-    costs /= np.where(length < SHORT, memory.short_row, 1.0)
-    return costs[inverse]
+    short = shape[RUN] < SHORT
+    reached = np.where(nz, np.where(short, memory.short_row_nz, memory.gm_nz), np.where(short, memory.short_row, 1.0))
+    return costs[inverse] / reached
 
 
 def _row_cost(offset: np.ndarray, length: np.ndarray, unit: int, sector: int) -> np.ndarray:
