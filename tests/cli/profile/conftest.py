@@ -80,7 +80,9 @@ def msopprof_in() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def start(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
         (folder / "script.py").write_text(text)
-        command = [sys.executable, "-m", "npuscope.cli.msopprof", "--output=out", *words, sys.executable, "script.py"]
+        mode = ["simulator"] if words[:1] == ("simulator",) else []
+        options = [*mode, "--output=out", *words[len(mode) :]]
+        command = [sys.executable, "-m", "npuscope.cli.msopprof", *options, sys.executable, "script.py"]
         environment = {**os.environ, "PYTHONPATH": str(SOURCE), "MSOPT_LOG_LEVEL": "1"}
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
