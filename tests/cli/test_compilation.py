@@ -40,4 +40,4 @@ def test_it_is_said_once(monkeypatch: pytest.MonkeyPatch, real: bool) -> None:
     assert screen.getvalue() == ""
     compile_in("npuscope.sanitizer.order.sweep")
     compile_in("npuscope.sanitizer.order.sweep")
-    assert screen.getvalue() == (f"{TEXT}\n" if real else "")
+    assert screen.getvalue() == (f"{TEXT.format('checks')}\n" if real else "")

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from npuscope.cli.compilation import tell_of_compilation
+from npuscope.cli.keeping import Keeper
 from npuscope.cli.plan import Plan, read_plan
 from npuscope.cli.script import FailFast, user_error
 from npuscope.cli.spool import SpoolWriter
@@ -27,11 +28,14 @@ class SpoolingRecorder(Recorder):
     """Tells the run's folder that a launch begins, before anything of it is cut into batches."""
 
     spool: SpoolWriter
+    keeper: Keeper | None = None
 
     def begin(self, launch: Launch) -> None:
         """Start recording `launch`."""
         super().begin(launch)
         self.spool.begun(launch)
+        if self.keeper is not None:
+            self.consumers[:] = self.keeper.consumers(launch)
 
 
 class Hooked:
@@ -41,17 +45,18 @@ class Hooked:
         self.folder = folder
         self.plan = plan
         self.recorder = SpoolingRecorder()
-        self._open()
         self.session = Session(
             self.recorder, load_chip(plan.chip) if plan.chip else None, print_line=print,
-            notice=lambda line: print(f"npuscope: {line}", file=sys.stderr), poison=Poison(),
-            programs=plan.programs, timeout=plan.timeout, nan=plan.settings.nan,
+            notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),
+            poison=Poison() if plan.keep is None else None, programs=plan.programs, timeout=plan.timeout,
+            nan=plan.settings.nan,
         )
+        self._open()
         install_all(self.session)
         if plan.checks != ():
             tell_of_compilation()
-        assert self.session.poison is not None
-        self.session.poison.__enter__()
+        if self.session.poison is not None:
+            self.session.poison.__enter__()
         os.register_at_fork(after_in_child=self._open)
         atexit.register(self.close)
 
@@ -66,7 +71,9 @@ class Hooked:
         self.recorder.consumers[:] = [self.spool.take]
         if plan.save:
             self.recorder.consumers.insert(0, SpooledTrace(self.folder / f"{self.spool.name}.trace").write)
-        if plan.fail_fast:
+        if plan.keep is not None:
+            self.recorder.keeper = Keeper(self.folder, plan.keep, self.session.ranges)
+        elif plan.fail_fast:
             self.recorder.consumers.append(self._stop_at_first)
 
     def _stop_at_first(self, batch: Batch) -> None:

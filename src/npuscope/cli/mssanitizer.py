@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from npuscope.cli.collect import Collected, from_batches, from_folder
 from npuscope.cli.mssanitizer_options import HELP, Options, Refused, read_options
 from npuscope.cli.output import complain, discard, require_folder
 from npuscope.cli.plan import Plan, spool_folder
+from npuscope.cli.program import found_program
 from npuscope.cli.reporting import (
     Reporting,
     failing,
@@ -112,23 +112,6 @@ def _tell_ending(program: list[str], ended: Ended) -> None:
         print(f"[mssanitizer] user program {program[0]} exited by signal({ended.signal})", file=sys.stderr)
     elif ended.code:
         print(f"[mssanitizer] user program {program[0]} exited abnormally", file=sys.stderr)
-
-
-def found_program(program: Sequence[str]) -> list[str]:
-    """The command to execute: a file of the current folder first, then PATH; a Python script that is not executable
-    runs in this interpreter. Raises UserError."""
-    name, *arguments = program
-    local = os.path.abspath(name)
-    if os.path.isfile(local):
-        if os.access(local, os.X_OK):
-            return [local, *arguments]
-        if name.endswith(".py"):
-            return [sys.executable, name, *arguments]
-        raise UserError(f"program {name} is not executable")
-    found = shutil.which(name)
-    if found is None:
-        raise UserError(f"program {name} does not exist")
-    return [found, *arguments]
 
 
 def plan_of(options: Options) -> Plan:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from npuscope.errors import UserError
 from npuscope.frontends.launch import Part
+from npuscope.profiler.choice import Choice
 from npuscope.sanitizer.filters import LaunchFilter
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.judge import counts_as_error
@@ -49,6 +50,7 @@ class Plan:
     rules: tuple[Rule, ...] = ()
     programs: tuple[Part, ...] = ()  # of each Triton launch; all when there are none
     timeout: float | None = None  # seconds that a Triton launch may take
+    keep: Choice | None = None  # the launches to keep, each in a file of its own (the profiler's way)
 
     def stops_at(self, finding: Finding) -> bool:
         """Whether --fail-fast stops the run at this finding."""
@@ -61,11 +63,15 @@ class Plan:
 
 
 @contextmanager
-def spool_folder(plan: Plan, packages: tuple[str, ...]) -> Iterator[Path]:
-    """A temporary folder that holds the plan; gone when the block ends. `packages` are the imports that matter."""
+def spool_folder(plan: Plan, packages: tuple[str, ...], at: Path | None = None) -> Iterator[Path]:
+    """A temporary folder that holds the plan, `at` a place or where such folders are; gone when the block ends.
+    `packages` are the imports that matter."""
     owner = os.getpid()
     try:
-        folder = Path(tempfile.mkdtemp(prefix="npuscope-"))
+        if at is None:
+            folder = Path(tempfile.mkdtemp(prefix="npuscope-"))
+        else:
+            (folder := at.absolute()).mkdir(0o700)
     except OSError as error:
         raise UserError(f"cannot make a temporary folder: {error.strerror}") from None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,12 +13,7 @@ import orjson
 from npuscope.cli.collect import Collected
 from npuscope.cli.output import discard, write_atomically
 from npuscope.errors import UserError
-from npuscope.report.document import Result, json_bytes
-from npuscope.report.github import github_bytes
-from npuscope.report.junit import junit_bytes
-from npuscope.report.sarif import sarif_bytes
-from npuscope.report.text import text_bytes
-from npuscope.report.vendor import vendor_bytes
+from npuscope.report.document import Result
 from npuscope.sanitizer.judge import (
     ADVISORIES,
     Baseline,
@@ -36,19 +32,29 @@ Printer = Callable[[Result], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of report: its printer, and how its files end."""
+    """A form of report: the module with its printer, which is imported when it is asked for, and how its files end."""
 
-    printer: Printer
+    name: str
+    module: str
     suffix: str
+
+    @property
+    def printer(self) -> Printer:
+        """A report's bytes from a result."""
+        printer: Printer = getattr(importlib.import_module(f"npuscope.report.{self.module}"), f"{self.name}_bytes")
+        return printer
 
 
 FORMS: dict[str, Form] = {
-    "text": Form(text_bytes, "txt"),
-    "json": Form(json_bytes, "json"),
-    "sarif": Form(sarif_bytes, "sarif"),
-    "junit": Form(junit_bytes, "xml"),
-    "github": Form(github_bytes, "github"),
-    "vendor": Form(vendor_bytes, "log"),
+    form.name: form
+    for form in (
+        Form("text", "text", "txt"),
+        Form("json", "document", "json"),
+        Form("sarif", "sarif", "sarif"),
+        Form("junit", "junit", "xml"),
+        Form("github", "github", "github"),
+        Form("vendor", "vendor", "log"),
+    )
 }
 
 

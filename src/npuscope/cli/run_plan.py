@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from npuscope.cli.attend import Ended, attend
+from npuscope.cli.attend import Ended, Limit, attend
 from npuscope.cli.hooked import Hooked
 from npuscope.cli.output import complain
 from npuscope.cli.plan import Plan, environment
@@ -17,7 +17,8 @@ Interrupted = Callable[[], None]
 
 
 def run_script_in_child(
-    folder: Path, plan: Plan, script: str, arguments: Sequence[str], as_module: bool, interrupted: Interrupted
+    folder: Path, plan: Plan, script: str, arguments: Sequence[str], as_module: bool, interrupted: Interrupted,
+    limit: Limit | None = None,
 ) -> Ended:
     """Run the script in a fork of this process, so that the report survives whatever becomes of it.
 
@@ -38,17 +39,20 @@ def run_script_in_child(
         finally:
             hooked.close()
 
-    return attend(child, interrupted)
+    return attend(child, interrupted, limit)
 
 
-def run_program(folder: Path, program: Sequence[str], interrupted: Interrupted) -> Ended:
-    """Run a program with every Python process below it hooked."""
+def run_program(
+    folder: Path, program: Sequence[str], interrupted: Interrupted, limit: Limit | None = None,
+    name: str = "[mssanitizer] ERROR:",
+) -> Ended:
+    """Run a program with every Python process below it hooked; `name` begins the line that says why it cannot be."""
 
     def child() -> int:
         try:
             os.execvpe(program[0], list(program), {**os.environ, **environment(folder)})
         except OSError as error:
-            complain(f"[mssanitizer] ERROR: cannot run {program[0]}: {error.strerror}")
+            complain(f"{name} cannot run {program[0]}: {error.strerror}")
             return EXIT_USAGE
 
-    return attend(child, interrupted)
+    return attend(child, interrupted, limit)

@@ -59,6 +59,12 @@ class SpooledTrace:
             self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - lives as long as the process
         self._file.write(pickle.dumps(entry, pickle.HIGHEST_PROTOCOL))
 
+    def close(self) -> None:
+        """Nothing more comes."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def _new(self, name: str, values: list[Any]) -> list[Any]:
         fresh = values[self._known[name] :]
         self._known[name] = len(values)

@@ -21,16 +21,18 @@ def front_ends() -> list[Any]:
 
 def install_all(session: Any) -> None:
     """Hook every front end into this process."""
+    from npuscope.frontends.host_ranges import supply_mstx
     from npuscope.frontends.torch_npu import alias_npu
 
     alias_npu(session.notice)
+    supply_mstx(session.ranges)
     for module in front_ends():
         module.install(session)
 
 
 def packages() -> tuple[str, ...]:
     """What a process imports before it can launch a kernel or put a tensor on a simulated device."""
-    return (*(module.PACKAGE for module in front_ends()), "torch", "torch_npu")
+    return (*(module.PACKAGE for module in front_ends()), "torch", "torch_npu", "mstx")
 
 
 def extra_for(package: str) -> str | None:

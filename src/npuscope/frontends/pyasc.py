@@ -25,7 +25,6 @@ from npuscope.errors import UserError
 from npuscope.frontends.heap import Heap
 from npuscope.frontends.imports import after_import
 from npuscope.frontends.launch import LaunchRequest, Session, launch
-from npuscope.frontends.pyasc_host import host_module
 from npuscope.frontends.pyasc_runtime import Allocations, Runtime
 from npuscope.frontends.stack import user_stack
 from npuscope.mlir.program import Program, lower
@@ -86,6 +85,8 @@ def _hook(session: Session) -> None:
     from asc.lib.runtime import state
     from asc.runtime.jit import JITFunction
 
+    from npuscope.frontends.pyasc_host import host_module
+
     hooks = _Hooks(session)
     JITFunction.compiler = hooks.compiler
     JITFunction.launcher = hooks.launcher
@@ -98,8 +99,11 @@ def _hook(session: Session) -> None:
     )
     state.allocs = Allocations(heap)
 
+    def choose(device: int) -> None:
+        session.device = device
+
     def load_lib() -> None:
-        state.lib = Runtime(lambda: session.chip_for(state.soc_verison.value), heap)
+        state.lib = Runtime(lambda: session.chip_for(state.soc_verison.value), heap, choose)
         state.npu_utils = SimpleNamespace()
 
     state.load_lib = load_lib

@@ -30,9 +30,11 @@ def _cell(pointer: Any, kind: Any) -> Any:
 class Runtime:
     """`call(name, *args)` as pyasc expects it; device memory is host memory, its blocks kept by `heap`."""
 
-    def __init__(self, chip: Callable[[], Chip], heap: Heap) -> None:
+    def __init__(self, chip: Callable[[], Chip], heap: Heap, chosen: Callable[[int], None] = lambda device: None
+                 ) -> None:
         self.chip = chip
         self.heap = heap
+        self.chosen = chosen  # hears which device the script chooses
 
     def call(self, name: str, *arguments: Any) -> None:
         """Carry out a runtime function. Raises Unsupported for one that the simulated device has no use for."""
@@ -51,7 +53,7 @@ class Runtime:
         _cell(result, ctypes.c_int64).value = self.chip().cores.aic
 
     def _SetDeviceWrapper(self, device: Any) -> None:  # noqa: N802
-        pass
+        self.chosen(int(device.value))
 
     def _DeviceResetWrapper(self, device: Any) -> None:  # noqa: N802
         pass

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from npuscope.frontends import torch_devices
+from npuscope.frontends.host_ranges import attach_mstx
 from npuscope.frontends.imports import after_import, stand_in
 from npuscope.frontends.torch_devices import Devices, Notice
 
@@ -48,6 +49,7 @@ def _patch(torch: Any, notice: Notice) -> None:
 
     torch.Tensor.npu = npu_method
     torch.npu = sys.modules["torch.npu"] = _npu_module()
+    attach_mstx(torch.npu)
     torch_devices.install(torch, devices)
     while _waiting:
         _waiting.pop()(torch, devices)

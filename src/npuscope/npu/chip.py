@@ -123,9 +123,19 @@ class DataPath:
 
 
 @dataclass(frozen=True, slots=True)
+class PeakRates:
+    """Rates in GB/s by name that usage is measured against (opprof.md 6.3): of boards with `memory` of that vendor,
+    ``default`` for what holds for all boards."""
+
+    memory: str
+    rates: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chip:
     """One chip. ``arch`` is the NPU architecture ("2002", "2201", "3510"); ``split`` says that cube and vector cores
-    are separate; ``max_blocks`` bounds the blocks of a launch; ``features`` are abilities other than data paths."""
+    are separate; ``max_blocks`` bounds the blocks of a launch; ``features`` are abilities other than data paths;
+    ``peaks`` are read through `peak_rates`."""
 
     name: str
     family: str
@@ -143,6 +153,7 @@ class Chip:
     features: tuple[str, ...]
     timing: Timing
     system_counter_mhz: int | None = None
+    peaks: tuple[PeakRates, ...] = ()
 
     def memory(self, space: Space) -> Memory:
         """The on-core memory of a space; KeyError for GM, which no core owns."""
@@ -154,6 +165,16 @@ class Chip:
     def path(self, name: str) -> DataPath | None:
         """The data path of that name, such as ``gm_to_ub`` or ``fill_l1``; None where the chip has no such path."""
         return next((path for path in self.paths if path.name == name), None)
+
+    def peak_rates(self, memory: str | None = None) -> dict[str, float]:
+        """Rates in GB/s that usage is measured against: of one core by path, ``mte2_write`` of all that MTE2 writes,
+        ``gm`` and ``l2`` of the whole chip (opprof.md 6.3). `memory` is the vendor of the board's memory where that
+        makes a difference: "CJ". KeyError for another one."""
+        rates = {path.name: path.ceiling for path in self.paths if path.ceiling is not None}
+        rates |= {"gm": self.bandwidth.gm, "l2": self.bandwidth.l2}
+        cases = {peaks.memory: dict(peaks.rates) for peaks in self.peaks}
+        rates |= cases.get("default", {})
+        return rates if memory is None else rates | cases[memory]
 
     def has(self, name: str) -> bool:
         """Whether the chip has the data path or feature of that name."""
@@ -204,6 +225,7 @@ def _made(stem: str, table: Table) -> Chip:
     )
     if ceilings:
         raise ValueError(f"{stem}: ceilings for paths that the chip lacks: {', '.join(sorted(ceilings))}")
+    table["peaks"] = tuple(PeakRates(memory, tuple(rates.items())) for memory, rates in table.get("peaks", {}).items())
     table["features"] = tuple(table["features"])
     return _record(Chip, table, stem)
 

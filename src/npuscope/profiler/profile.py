@@ -10,18 +10,49 @@ from npuscope.npu.chip import Chip
 from npuscope.trace.timeline import Timeline
 
 if TYPE_CHECKING:
-    from npuscope.profiler.advice import Advice
+    from npuscope.profiler.advice.advice import Advice
+    from npuscope.profiler.advice.engine import Rule
+    from npuscope.profiler.busy import Busy
+    from npuscope.profiler.charts.cache_map import CacheMap
+    from npuscope.profiler.charts.compute_load import ComputeLoad
+    from npuscope.profiler.charts.heat_map import HeatMap
+    from npuscope.profiler.charts.occupancy import Occupancy
+    from npuscope.profiler.charts.roofline import Roofline
     from npuscope.profiler.counters import Counters
+    from npuscope.profiler.critical_path import CriticalPath
     from npuscope.profiler.hot_spots import HotSpots
+    from npuscope.profiler.summary import Summary
     from npuscope.profiler.table import Table
 
 
 @dataclass
 class Profile:
-    """What is known of one launch on one chip."""
+    """What is known of one launch on one chip. `rules` are the user's, which advise beside ours."""
 
     timeline: Timeline
     chip: Chip
+    rules: tuple[Rule, ...] = ()
+
+    @cached_property
+    def busy(self) -> Busy:
+        """Working and waiting cycles of every pipe and core."""
+        from npuscope.profiler.busy import busy
+
+        return busy(self.timeline)
+
+    @cached_property
+    def critical_path(self) -> CriticalPath:
+        """The chain of instructions that made the launch last as long as it did."""
+        from npuscope.profiler.critical_path import critical_path
+
+        return critical_path(self.timeline)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Time, bound, speed of light and the lines on the critical path."""
+        from npuscope.profiler.summary import summarise
+
+        return summarise(self)
 
     @cached_property
     def counters(self) -> Counters:
@@ -45,8 +76,43 @@ class Profile:
         return hot_spots(self.timeline)
 
     @cached_property
+    def roofline(self) -> Roofline:
+        """How fast it computes against what its memories and units allow."""
+        from npuscope.profiler.charts.roofline import roofline
+
+        return roofline(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def heat_map(self) -> HeatMap:
+        """What each way between two memories carried, block by block."""
+        from npuscope.profiler.charts.heat_map import heat_map
+
+        return heat_map(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def compute_load(self) -> ComputeLoad:
+        """How busy each pipe of each core was, and the figures behind it."""
+        from npuscope.profiler.charts.compute_load import compute_load
+
+        return compute_load(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """Whether the cores share the work evenly."""
+        from npuscope.profiler.charts.occupancy import occupancy
+
+        return occupancy(self.timeline, self.chip, self.counters)
+
+    @cached_property
+    def cache_map(self) -> CacheMap | None:
+        """What became of each line of the L2 cache; None where that is not known."""
+        from npuscope.profiler.charts.cache_map import cache_map
+
+        return cache_map(self.timeline, self.chip)
+
+    @cached_property
     def advice(self) -> list[Advice]:
         """What to do, the greatest gain first."""
-        from npuscope.profiler.advice import advise
+        from npuscope.profiler.advice.engine import advise
 
-        return advise(self)
+        return advise(self, self.rules)

@@ -6,7 +6,7 @@ as a whole and whose other half `tl.where` drops comes to the same; a product of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -17,7 +17,8 @@ from npuscope.tile.affine import Affine
 from npuscope.tile.machine import Machine
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
-from npuscope.tile.rerun import Rerun, run_alone
+from npuscope.tile.ready import Ready
+from npuscope.tile.rerun import Rerun
 from npuscope.tile.shapes import whole
 from npuscope.tile.storage import Argument
 from npuscope.trace.recorder import Recorder
@@ -119,12 +120,8 @@ class Filled(Machine):
 class Matter:
     """Asks the question for the loads of one launch. `spans` are what has no content, by the number of the buffer."""
 
-    grid: tuple[int, int, int]
-    arguments: Sequence[Argument]
-    entry: Callable[..., Any]
-    bound: Sequence[Any]
-    yields: bool
-    spans: dict[int, Spans]
+    launch: Ready
+    spans: dict[int, Spans] = field(default_factory=dict)
     _plain: dict[int, Filled | None] = field(default_factory=dict)  # runs with the one content everywhere
 
     def harmless(self, site: int, programs: Sequence[int]) -> bool:
@@ -143,10 +140,10 @@ class Matter:
 
     def _run(self, program: int, site: int, end: float) -> Filled | None:
         """One program with the other content at one line; None when it does not come to its end."""
-        machine = Filled(self.grid, self.arguments, Rerun(Recorder(), target=-1))
+        machine = Filled(self.launch.grid, self.launch.arguments, Rerun(Recorder(), target=-1))
         machine.spans, machine.site, machine.seen, machine.log = self.spans, site, set(), []
         try:
-            run_alone(machine, program, self.entry, self.bound, self.yields, end)
+            self.launch.run_alone(machine, program, end)
             machine.look_at_clock()
         except (Overdue, ArithmeticError, ValueError, IndexError):
             return None

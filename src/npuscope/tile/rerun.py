@@ -6,7 +6,7 @@ address changes with it, the address comes from there, whatever was computed in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -19,6 +19,7 @@ from npuscope.tile.affine import Affine
 from npuscope.tile.machine import Machine
 from npuscope.tile.overdue import Overdue
 from npuscope.tile.pointer import Pointer
+from npuscope.tile.ready import Ready
 from npuscope.tile.shapes import whole
 from npuscope.tile.storage import Argument
 from npuscope.trace.recorder import Recorder
@@ -133,11 +134,7 @@ class Reader(Machine):
 class Search:
     """Looks for the origin of an address in one program of a launch."""
 
-    grid: tuple[int, int, int]
-    arguments: Sequence[Argument]
-    entry: Callable[..., Any]
-    bound: Sequence[Any]
-    yields: bool
+    launch: Ready
     end: float = 0.0
 
     def origin(self, program: int, site: int, role: Role) -> dict[str, Any] | None:
@@ -168,27 +165,15 @@ class Search:
     ) -> Rerun | None:
         """The run up to the access, which it may not come to; None when time is up."""
         rerun = Rerun(Recorder(), target=site, role=role, change=change)
-        machine = Reader(self.grid, self.arguments, rerun)
+        machine = Reader(self.launch.grid, self.launch.arguments, rerun)
         machine.rerun = rerun
         try:
-            run_alone(machine, program, self.entry, self.bound, self.yields, self.end)
+            self.launch.run_alone(machine, program, self.end)
         except Reached:
             pass
         except (Overdue, ArithmeticError, ValueError, IndexError):
             return rerun if change is not None and monotonic() < self.end else None
         return rerun
-
-
-def run_alone(
-    machine: Machine, program: int, entry: Callable[..., Any], bound: Sequence[Any], yields: bool, end: float
-) -> None:
-    """Run one program to its end. Raises Overdue when it is not there by `end`, on the clock of time.monotonic."""
-    machine.deadline = end
-    machine.begin(program, 1)
-    with np.errstate(all="ignore"):
-        steps = entry(machine, *bound)
-        for _ in steps if yields else ():
-            machine.look_at_clock()
 
 
 def _at(rerun: Rerun, lane: tuple[int, ...]) -> int | None:

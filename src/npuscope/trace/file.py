@@ -232,7 +232,7 @@ def _launch(plain: dict[str, Any]) -> Launch:
     return Launch(
         plain["index"], plain["kernel"], plain["chip"], cores if programs is None else Programs(tuple(programs)),
         tuple(plain["grid"]), plain["arguments"], plain["options"], SourceFrame(**frame) if frame else None,
-        plain["arch"], {Space[name]: size for name, size in plain["capacity"].items()},
+        plain["arch"], {Space[name]: size for name, size in plain["capacity"].items()}, plain.get("device", 0),
     )
 
 

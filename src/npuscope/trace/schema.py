@@ -179,11 +179,13 @@ class HostEvent:
 
 @dataclass(frozen=True, slots=True)
 class CoreInfo:
-    """One core of a launch. ``block`` is what get_block_idx returns, ``sub_block`` the half of a mixed kernel."""
+    """One core of a launch. ``block`` is what get_block_idx returns, ``sub_block`` the half of a mixed kernel.
+    ``label`` is what a vendor's log calls the core, ``core3.veccore1``; a trace has none."""
 
     type: CoreType
     block: int
     sub_block: int = 0
+    label: str = ""
 
     @property
     def name(self) -> str:
@@ -250,6 +252,7 @@ class Launch:
     frame: SourceFrame | None = None
     arch: str = ""  # NPU architecture of the chip: "2201", "2002", "3510"
     capacity: dict[Space, int] = field(default_factory=dict)  # bytes of each on-chip memory that a kernel may use
+    device: int = 0  # the number of the device that the script had chosen
 
     @property
     def of_programs(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,11 @@ from GM). ``start`` to ``end`` is when the data itself moves."""
 LINE_COLUMNS = ("step", "line", "hits", "misses")
 """What became of the accesses to L2 lines: one row for each (step, line); ``line`` is the address of its first byte."""
 
+UNIT_COLUMNS = ("slice", "read", "written", "steps")
+"""What a computing unit does with its own memory: one row for each instruction on V, M or S that touches it. ``read``
+and ``written`` are bytes of UB (vector and scalar unit) or L0C (cube); ``steps`` counts the products of two fractals of
+512 bytes (cube only). UNKNOWN where a source knows of the instruction but not the figure."""
+
 EDGE_COLUMNS = ("source", "target", "kind", "number")
 """One row for each wait that was let go by a set: slice numbers, an :class:`EdgeKind`, and the flag's number."""
 
@@ -81,6 +87,11 @@ CORE_COLUMNS = (
 """One row per core: its first and last cycle, then cycles of its scalar unit by what it did (busy, waiting for a flag,
 issuing one or two instructions, waiting for the instruction buffer, standing before the full queue of a pipe, waiting
 for UB) and cache counts. Columns that a source does not know are UNKNOWN throughout."""
+
+
+MARK_COLUMNS = ("slice", "number")
+"""One row for each instruction that marks a moment and has a number: the description id of a print_time_stamp, the id
+of a TRACE_START or TRACE_STOP."""
 
 
 class EdgeKind(IntEnum):
@@ -118,7 +129,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Loss:
     """What a timeline lacks: `count` of `total` records of a `kind` on a core (-1: all) and lane (None: all), with some
-    of the addresses concerned. `text` is the sentence for people."""
+    of the addresses concerned. `text` is the sentence for people, to be told at `level`: ``error``, ``warning`` or
+    ``info``. `partial` is false where no time is missing, only something that goes with it (source lines)."""
 
     kind: str
     text: str
@@ -127,11 +139,45 @@ class Loss:
     count: int = 0
     total: int = 0
     addresses: tuple[int, ...] = ()
+    level: str = "warning"
+    partial: bool = True
 
 
 def empty(columns: Sequence[str]) -> np.ndarray:
     """A table of `columns` without rows, (columns, 0) int64."""
     return np.zeros((len(columns), 0), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctTexts(Sequence[str]):
+    """Texts of which many are equal: `texts` are those that differ, `which` (rows,) says which one each row has."""
+
+    texts: Sequence[str]
+    which: np.ndarray
+
+    def __len__(self) -> int:
+        return int(self.which.size)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self.texts[number] for number in self.which[row].tolist()]
+        return self.texts[int(self.which[row])]
+
+    def distinct(self, which: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """As :func:`distinct_details`."""
+        numbers, place = np.unique(self.which[which], return_inverse=True)
+        return [self.texts[number] for number in numbers.tolist()], place
+
+
+def distinct_details(details: Sequence[str], which: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The texts that the slices `which` have, each once or nearly so, and (those,) int64 which of them each slice has.
+    Details that can tell equal ones apart without making them all have a method ``distinct`` of the same form."""
+    if hasattr(details, "distinct"):
+        texts, place = details.distinct(which)
+        return texts, place
+    made = [details[row] for row in which.tolist()]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(made))}
+    return list(numbers), np.array([numbers[text] for text in made], np.int64)
 
 
 @dataclass(slots=True)
@@ -156,13 +202,15 @@ class Timeline:
     lines: np.ndarray = field(default_factory=lambda: empty(LINE_COLUMNS))
     edges: np.ndarray = field(default_factory=lambda: empty(EDGE_COLUMNS))
     cores: np.ndarray = field(default_factory=lambda: empty(CORE_COLUMNS))
+    units: np.ndarray = field(default_factory=lambda: empty(UNIT_COLUMNS))
     losses: tuple[Loss, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)  # facts about the run for reports: model version, L2 start
+    marks: np.ndarray = field(default_factory=lambda: empty(MARK_COLUMNS))
 
     @property
     def partial(self) -> bool:
-        """Whether something is missing that should be there."""
-        return bool(self.losses)
+        """Whether times are missing that should be there."""
+        return any(loss.partial for loss in self.losses)
 
     @property
     def microseconds(self) -> float:
@@ -181,9 +229,17 @@ class Timeline:
         """A column of the L2 line table by name."""
         return self.lines[LINE_COLUMNS.index(name)]
 
+    def unit(self, name: str) -> np.ndarray:
+        """A column of the table of units by name."""
+        return self.units[UNIT_COLUMNS.index(name)]
+
     def edge(self, name: str) -> np.ndarray:
         """An edge column by name, (edges,)."""
         return self.edges[EDGE_COLUMNS.index(name)]
+
+    def mark(self, name: str) -> np.ndarray:
+        """A mark column by name, (marks,)."""
+        return self.marks[MARK_COLUMNS.index(name)]
 
     def core(self, name: str) -> np.ndarray:
         """A core column by name, (cores,)."""

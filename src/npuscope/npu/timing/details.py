@@ -1,26 +1,17 @@
-"""The operands of each instruction as text, in the manner of the vendor's logs, made when asked for."""
+"""The operands of each instruction as text, made when asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from npuscope.npu.timing.detail_keys import COLUMNS, SHAPE, operand_keys
+from npuscope.npu.timing.detail_text import operand_text
 from npuscope.npu.timing.operands import Operands
-from npuscope.npu.timing.shapes import COUNT2, RUN, TOTAL
-from npuscope.trace.events import HardEvent
 from npuscope.trace.rows import LaunchRows
-from npuscope.trace.schema import OPCODES, Pipe, Space
-
-VENDOR_SPACES = {Space.GM: "OUT"}
-VENDOR_PIPES = {Pipe.S: "SCALAR", Pipe.V: "VEC", Pipe.M: "CUBE", Pipe.FIX: "FIXP"}
-FLAGS = {"set_flag", "wait_flag"}
-COUNTER = 1
-
-
-def _pipe(pipe: Pipe) -> str:
-    return VENDOR_PIPES.get(pipe, pipe.name)
 
 
 class Details(Sequence[str]):
@@ -30,6 +21,8 @@ class Details(Sequence[str]):
         self._rows = rows
         self._operands = operands
         self._row = row
+        self._columns = [rows.column(name) for name in COLUMNS]
+        self._facts = [operands.space, operands.writes, operands.address, *(operands.shape[part] for part in SHAPE)]
 
     def __len__(self) -> int:
         return int(self._row.size)
@@ -37,54 +30,36 @@ class Details(Sequence[str]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        row = int(self._row[int(index)])
-        values = {name: int(self._rows.column(name)[row]) for name in ("opcode", "a", "b", "c", "d", "work", "pipe")}
-        name = OPCODES.names[values["opcode"]]
-        if name in FLAGS:
-            return _flag(values)
-        if name in ("cross_core_set", "cross_core_wait"):
-            return f"PIPE:{_pipe(Pipe(values['pipe']))},FLAGID:{values['a']},MODE:{values['b']}"
-        if name == "pipe_barrier":
-            return f"PIPE:{_pipe(Pipe(values['pipe']))}"
-        return ",".join([*self._accesses(row, values), *_numbers(name, values)])
+        row = int(self._row[range(len(self))[int(index)]])
+        values = (int(column[row]) for column in self._columns)
+        between = range(*self._operands.first[row : row + 2].tolist())
+        opcode, pipe, a, b, c, d, work = values
+        accesses: list[Any] = [tuple(int(fact[access]) for fact in self._facts) for access in between]
+        return operand_text(opcode, pipe, a, b, c, d, work, accesses)
 
-    def _accesses(self, row: int, values: dict[str, int]) -> list[str]:
-        """Where an instruction reads and writes."""
-        found, reads = [], 0
-        operands = self._operands
-        moves = values["pipe"] not in (Pipe.V, Pipe.M, Pipe.S)
-        sides: dict[str, str] = {}
-        for access in range(*operands.first[row : row + 2]):
-            space = Space(int(operands.space[access]))
-            side = "Dst" if operands.writes[access] else "Src"
-            place = f"0x{int(operands.address[access]):x}"
-            if side == "Src" and not moves:
-                side, reads = f"Src{reads}", reads + 1
-            if side in sides:
-                continue
-            sides[side] = place
-            found.append(f"{side}:{VENDOR_SPACES.get(space, space.name)}")
-            found.append(f"{'XD' if side == 'Dst' else 'XN' if reads < 2 else 'XM'}:{place}")
-            if moves and space is Space.GM:
-                run, count = int(operands.shape[RUN, access]), int(operands.shape[COUNT2, access])
-                found.append(f"lenBurst:{run},nBurst:{count},bytes:{int(operands.shape[TOTAL, access])}")
-        return sorted(found, key=lambda text: not text.startswith("Dst"))
+    def distinct(self, which: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The texts that differ among those of slices `which`, and (those,) int64 which of them each has."""
+        texts, place = self._all
+        numbers, index = np.unique(place[which], return_inverse=True)
+        return [texts[number] for number in numbers.tolist()], index
 
+    @cached_property
+    def _all(self) -> tuple[list[str], np.ndarray]:
+        """The texts that differ, and which of them each slice has; kept, because several files want them."""
+        keys = operand_keys(self._rows, self._operands, self._row)
+        _, examples, place = np.unique(keys, return_index=True, return_inverse=True)
+        return self._texts(self._row[examples]), place
 
-def _flag(values: dict[str, int]) -> str:
-    event = HardEvent(values["a"])
-    return f"PIPE:{_pipe(event.source)},TRIGGERPIPE:{_pipe(event.target)},FLAGID:{values['b']}"
-
-
-def _numbers(name: str, values: dict[str, int]) -> list[str]:
-    """Sizes and masks."""
-    if name.startswith("mmad"):
-        return [f"m:{values['a']}", f"n:{values['b']}", f"k:{values['c']}", f"unitFlag:{values['d'] & 3}"]
-    if name == "fixpipe":
-        return [f"mSize:{values['a']}", f"nSize:{values['b']}", f"bytes:{values['work']}"]
-    if values["pipe"] == Pipe.V and name.startswith("v"):
-        if values["b"] == COUNTER:
-            return [f"count:{values['c']}"]
-        words = values["d"] & (1 << 64) - 1, values["c"] & (1 << 64) - 1
-        return [f"repeat:{values['a']}", f"mask:0x{words[0]:016x}{words[1]:016x}"]
-    return [f"bytes:{values['work']}"] if values["work"] and values["pipe"] not in (Pipe.S, Pipe.V) else []
+    def _texts(self, rows: np.ndarray) -> list[str]:
+        """The texts of some rows of the trace; columns become plain numbers all at once."""
+        columns = [column[rows].tolist() for column in self._columns]
+        first = self._operands.first[rows]
+        counts = self._operands.first[rows + 1] - first
+        bounds = np.concatenate(([0], np.cumsum(counts)))
+        place = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
+        accesses: list[Any] = list(zip(*(fact[place].tolist() for fact in self._facts), strict=True))
+        limits = bounds.tolist()
+        return [
+            operand_text(opcode, pipe, a, b, c, d, work, accesses[begin:end])
+            for opcode, pipe, a, b, c, d, work, begin, end in zip(*columns, limits[:-1], limits[1:], strict=True)
+        ]

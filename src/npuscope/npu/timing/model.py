@@ -14,6 +14,8 @@ from npuscope.npu.timing.flows import FLOW_FIELDS
 from npuscope.npu.timing.l2 import L2, cold
 from npuscope.npu.timing.program import Program, program_of, settings_of, units_of
 from npuscope.npu.timing.transfers import COUNT_A, COUNT_B, COUNT_C, RUN_BYTES
+from npuscope.npu.timing.units import unit_table
+from npuscope.trace.marks import marks_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import CoreType
 from npuscope.trace.timeline import Loss, Source, Timeline
@@ -34,6 +36,7 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
         )
     l2 = cold(chip) if l2 is None else l2
     warm = l2.warm
+    l2.carry_over()
     program = program_of(rows, chip)
     found = _run(program, chip, l2)
     l2.warm = True
@@ -49,7 +52,8 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
         Details(rows, program.operands, np.arange(program.row.size)),
         transfers=tables.transfer_table(program, times, results),
         lines=tables.line_table(found.counted, chip.timing.memory.line),
-        edges=tables.edge_table(program), cores=tables.core_table(found.cores), losses=_losses(rows, times),
+        edges=tables.edge_table(program), cores=tables.core_table(found.cores), units=unit_table(rows),
+        marks=marks_of(rows), losses=_losses(rows, times),
         notes={"model": VERSION, "l2": "warm" if warm else "cold"},
     )  # fmt: skip
 

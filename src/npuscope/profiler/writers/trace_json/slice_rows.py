@@ -1,0 +1,116 @@
+"""The columns that slices have in every flavour of trace.json: names, times, arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from npuscope.profiler.instruction_timeline.drawn import NAMES, Drawn, kind_of
+from npuscope.profiler.instruction_timeline.lanes import FLAG_COLOUR, lane_colour
+from npuscope.profiler.writers.event_file import EVENT
+from npuscope.profiler.writers.text_rows import Micros, Text, Texts, Whole, quoted
+from npuscope.trace.schema import Site
+from npuscope.trace.timeline import UNKNOWN, Step, Timeline, distinct_details
+
+RANGE = 1 << 18
+"""Slices whose operands are held as text at a time."""
+
+TIME, LENGTH, HEAD, TRACK, ARGUMENTS, DETAIL, THREADS, BYTES, GROUP = range(9)
+COLUMNS = 9
+BODY = (
+    Text(HEAD), b'"X","ts":', Micros(TIME), b',"dur":', Micros(LENGTH), Text(TRACK), Text(ARGUMENTS), Text(DETAIL),
+    Text(THREADS),
+)  # fmt: skip
+MOVED = (b'","process_bytes":', Whole(BYTES), b"}")
+SPANNED = (b',"group_id":"', Whole(GROUP), b'"}')
+FORMS = ((*BODY, b'"}}'), (*BODY, *MOVED, b"}"), (*BODY, b'"}', *SPANNED), (*BODY, *MOVED, *SPANNED))
+"""A slice: plain, with bytes (1), in a group (2), with both (3)."""
+
+
+def picoseconds(cycles: np.ndarray, mhz: float) -> np.ndarray:
+    """Cycles as picoseconds, that is as microseconds with six decimals, (rows,) int64."""
+    return np.rint(cycles * (1e6 / mhz)).astype(np.int64)
+
+
+def stack_text(site: Site) -> str:
+    """The lines that an instruction comes from, the innermost first, one to a line."""
+    return "\n".join(f"{frame.file}:{frame.line}" for frame in site.frames)
+
+
+def step_head(step: Step) -> bytes:
+    """The beginning of the events of an instruction, up to the kind of event."""
+    kind = kind_of(step.text)
+    colour = FLAG_COLOUR if kind in NAMES else lane_colour(step.lane)
+    return EVENT + b'{"name":' + quoted(NAMES.get(kind, step.text)) + b',"cname":"%s","ph":' % colour.encode()
+
+
+def step_arguments(step: Step) -> bytes:
+    """The arguments of the events of an instruction, up to the operands."""
+    return b',"args":{"pc_addr":"0x%x","code":%s,"detail":"' % (step.address, quoted(stack_text(step.site)))
+
+
+class SliceRows:
+    """Columns of a timeline's slices, made for a range of them at a time. `track` gives the text of each (core, lane or
+    warp): its pid and tid, with a comma before them; see `place`."""
+
+    def __init__(self, timeline: Timeline, drawn: Drawn, track: Callable[[int, int, int], bytes]) -> None:
+        self.timeline = timeline
+        self.drawn = drawn
+        self.track = track
+        self.place = place(timeline)
+        self.places = np.unique(self.place)
+        self.start = picoseconds(drawn.start, timeline.mhz)
+        self.end = picoseconds(drawn.end, timeline.mhz)
+        self._heads = [step_head(step) for step in timeline.steps]
+        self._arguments = [step_arguments(step) for step in timeline.steps]
+
+    def tracks(self, texts: Texts, places: np.ndarray) -> np.ndarray:
+        """The numbers of the texts of some places."""
+        known = texts.numbers(self.track(*split(number)) for number in self.places.tolist())
+        return known[np.searchsorted(self.places, places)]
+
+    def columns(self, texts: Texts, which: np.ndarray) -> np.ndarray:
+        """:data:`COLUMNS` columns for the slices `which`."""
+        timeline = self.timeline
+        step = timeline.slice("step")[which]
+        columns = np.zeros((COLUMNS, which.size), np.int64)
+        columns[TIME], columns[LENGTH] = self.start[which], self.end[which] - self.start[which]
+        columns[HEAD] = texts.numbers(self._heads)[step]
+        columns[TRACK] = self.tracks(texts, self.place[which])
+        columns[ARGUMENTS] = texts.numbers(self._arguments)[step]
+        columns[DETAIL] = detail_numbers(timeline, texts, which)
+        columns[THREADS] = self._threads(texts, which)
+        columns[BYTES] = timeline.slice("bytes")[which]
+        columns[GROUP] = which
+        return columns
+
+    def _threads(self, texts: Texts, which: np.ndarray) -> np.ndarray:
+        """What SIMT instructions say about their threads."""
+        warp, threads = self.timeline.slice("warp")[which], self.timeline.slice("threads")[which]
+        distinct, index = np.unique(np.where(warp == UNKNOWN, UNKNOWN, threads), return_inverse=True)
+        words = (b"" if number == UNKNOWN else b", [threadNum:%d]" % number for number in distinct.tolist())
+        return texts.numbers(words)[index]
+
+
+def place(timeline: Timeline) -> np.ndarray:
+    """Where each slice is drawn, (slices,) int64: its core, its lane, and its warp if it has one."""
+    warp = timeline.slice("warp")
+    return (timeline.slice("core") << 32) + (np.where(warp == UNKNOWN, timeline.slice("lane"), 0) << 24) + warp + 1
+
+
+def split(place: int) -> tuple[int, int, int]:
+    """(core, lane, warp) of a place; the warp is UNKNOWN where there is none."""
+    return place >> 32, place >> 24 & 0xFF, (place & 0xFFFFFF) - 1
+
+
+def ranges(which: np.ndarray) -> Iterator[np.ndarray]:
+    """Slices in pieces of a size that memory can bear."""
+    for first in range(0, which.size, RANGE):
+        yield which[first : first + RANGE]
+
+
+def detail_numbers(timeline: Timeline, texts: Texts, which: np.ndarray) -> np.ndarray:
+    """The numbers of the operands of some slices, as the inside of a JSON string."""
+    distinct, place = distinct_details(timeline.details, which)
+    return texts.more([quoted(text)[1:-1] for text in distinct]) + place
