@@ -19,6 +19,7 @@ from npuscope.profiler.instruction_timeline.instructions import instr_timeline
 from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels
 from npuscope.profiler.instruction_timeline.marks import user_marks
 from npuscope.profiler.instruction_timeline.pipes import EVERY_PIPE, PipeChoice
+from npuscope.profiler.instruction_timeline.soundness import complaints
 from npuscope.profiler.instruction_timeline.states import pipe_timeline
 from npuscope.profiler.instruction_timeline.warps import WarpFeature, is_simt, not_simt, warps
 from npuscope.profiler.metrics import metric_tables
@@ -89,6 +90,7 @@ class LaunchFiles:
     def write(self) -> list[str]:
         """Write them; returns the warnings."""
         selection = self.wanted.selection
+        self.warnings += complaints([self.profile.timeline])
         self._count()
         if not selection.simulator:
             self._on_board()
