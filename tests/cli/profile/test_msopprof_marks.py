@@ -10,8 +10,6 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import pytest
-
 from npuscope.profiler.writers.bin import BlockType, read_bin
 from npuscope.profiler.writers.bin_check import trace_complaints, viewer_complaints
 
