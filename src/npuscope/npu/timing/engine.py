@@ -10,21 +10,75 @@ from __future__ import annotations
 import numpy as np
 
 from npuscope.npu.timing.book import (
-    A_NEXT, A_QUEUED, N_BEGUN, N_EVENTS, N_FLOWS, N_TODO, P_FREE, Book, Found, Given, queue, wake,
+    A_NEXT,
+    A_QUEUED,
+    N_BEGUN,
+    N_EVENTS,
+    N_FLOWS,
+    N_TODO,
+    P_FREE,
+    Book,
+    Found,
+    Given,
+    queue,
+    wake,
 )  # fmt: skip
 from npuscope.npu.timing.compiled import inner, outer
-from npuscope.npu.timing.flows import ARRIVES, GM, L2, LEFT, LONE, WRITES, advance, first_to_end, remove, share, time_left
+from npuscope.npu.timing.flows import (
+    ARRIVES,
+    GM,
+    L2,
+    LEFT,
+    LONE,
+    WRITES,
+    advance,
+    first_to_end,
+    remove,
+    share,
+    time_left,
+)
 from npuscope.npu.timing.heap import pop, push
 from npuscope.npu.timing.kinds import MTE2, SLOTS, S
 from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, L2Arrays, count_line, sectors_of, touch
 from npuscope.npu.timing.layout import (
-    BUSY, BYTES, C_END, C_START, CORE, F_DISPATCH, F_GM_RATE, F_L2_RATE, F_LINE, F_OVERHEAD, F_WRITE_WEIGHT, GM0, GM1, HITS,
-    L2_BYTES, LATENCY, LATENCY_HIT, MISSES, SLOT, START, STEP, UNKNOWN_TIME, VICTIMS,
+    BUSY,
+    BYTES,
+    C_END,
+    C_START,
+    CORE,
+    F_DISPATCH,
+    F_GM_RATE,
+    F_L2_RATE,
+    F_LINE,
+    F_OVERHEAD,
+    F_WRITE_WEIGHT,
+    GM0,
+    GM1,
+    HITS,
+    L2_BYTES,
+    LATENCY,
+    LATENCY_HIT,
+    MISSES,
+    SLOT,
+    START,
+    STEP,
+    UNKNOWN_TIME,
+    VICTIMS,
 )  # fmt: skip
 from npuscope.npu.timing.pipes import NO_COPY, pass_on, run_pipe
 from npuscope.npu.timing.scalar_unit import run_scalar
 from npuscope.npu.timing.transfers import (
-    ADDRESS, ALLOCATE, COUNT_A, COUNT_B, COUNT_C, RUN_BYTES, STRIDE_A, STRIDE_B, STRIDE_C, WEIGHT, WRITE,
+    ADDRESS,
+    ALLOCATE,
+    COUNT_A,
+    COUNT_B,
+    COUNT_C,
+    RUN_BYTES,
+    STRIDE_A,
+    STRIDE_B,
+    STRIDE_C,
+    WEIGHT,
+    WRITE,
 )  # fmt: skip
 
 
@@ -167,7 +221,7 @@ def look_up_run(
     given: Given, found: Found, book: Book, l2: L2Arrays, op: int, access: int, low: int, flow: int, ready: float
 ) -> None:
     """The lines of one run of bytes from `low` on."""
-    size, asked = np.int64(given.settings[F_LINE]), 0.0
+    size, asked = int(given.settings[F_LINE]), 0.0
     high = low + given.gm[access, RUN_BYTES]
     writes, allocates = given.gm[access, WRITE] == 1, given.gm[access, ALLOCATE] == 1
     weight = given.gm[access, WEIGHT] / 1000.0

@@ -9,8 +9,8 @@ from npuscope.npu.timing.compiled import inner
 
 LEFT, LONE, GM, L2, WRITES, RATE, ARRIVES = range(7)
 FLOW_FIELDS = 7
-"""(FLOW_FIELDS, flows) float64: the part that is left (1 at first); cycles that it takes alone; bytes that it asks of GM
-and of L2; bytes that it writes; the part done per cycle; when what other copies fetch of it is in L2."""
+"""(FLOW_FIELDS, flows) float64: the part that is left (1 at first); cycles that it takes alone; bytes that it asks of
+GM and of L2; bytes that it writes; the part done per cycle; when what other copies fetch of it is in L2."""
 ROUNDS = 16
 """Rounds in which the rate is found that uses all of a resource; each settles at least one flow."""
 

@@ -1,8 +1,8 @@
 """The L2 cache that all cores share: lines of 512 bytes in sets, filled in sectors of 128 (hardware.md 6.6).
 
 Where there is no room the line goes that was written longest ago, else the one used longest ago. That is solved from
-E-ADD cases 4 and 5, E-GELU and E-N2Z: what is written reaches GM within the task as far as new lines need its place (two
-buffers: 402 MB in 264 us), and stays where reads do not allocate (187 us).
+E-ADD cases 4 and 5, E-GELU and E-N2Z: what is written reaches GM within the task as far as new lines need its place
+(two buffers: 402 MB in 264 us), and stays where reads do not allocate (187 us).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SECTOR = 128
 
 
 class L2Arrays(NamedTuple):
-    """(sets, ways) each: `tags`, the lines' numbers; `used`, when each was last touched; `dirty`; `valid`, a bit for each
-    sector that is there; `ready`, the cycle from which it is, float64. `clock` (1,) counts accesses."""
+    """(sets, ways) each: `tags`, the lines' numbers; `used`, when each was last touched; `dirty`; `valid`, a bit for
+    each sector that is there; `ready`, the cycle from which it is, float64. `clock` (1,) counts accesses."""
 
     tags: np.ndarray
     used: np.ndarray
@@ -97,7 +97,8 @@ def touch(
 
 @inner
 def goes_before(l2: L2Arrays, place: int, one: int, other: int) -> bool:
-    """Whether a way of a set makes room before another: an empty one, then those written, then those used longest ago."""
+    """Whether a way of a set makes room before another: an empty one, then those written, then those used longest
+    ago."""
     if l2.tags[place, other] == EMPTY or l2.tags[place, one] == EMPTY:
         return l2.tags[place, other] != EMPTY
     if l2.dirty[place, one] != l2.dirty[place, other]:
@@ -110,10 +111,10 @@ def holds(l2: L2Arrays, line: int) -> bool:
     """Whether a line is in the cache; nothing changes."""
     tags = l2.tags
     place = line % tags.shape[0]
+    found = False
     for way in range(tags.shape[1]):
-        if tags[place, way] == line:
-            return True
-    return False
+        found = found or tags[place, way] == line
+    return found
 
 
 @inner

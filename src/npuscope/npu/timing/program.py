@@ -140,8 +140,8 @@ def _deps(ops: np.ndarray, links: Links, op_of_row: np.ndarray) -> np.ndarray:
 
 
 def _ranges(ops: np.ndarray, operands: Operands, order: np.ndarray, ordered: bool) -> np.ndarray:
-    """Fill RANGE of vector instructions; returns (8, vector instructions): bytes of UB written and read, as low and high
-    of each operand. Where the compiler does not order them nothing is filled."""
+    """Fill RANGE of vector instructions; returns (8, vector instructions): bytes of UB written and read, as low and
+    high of each operand. Where the compiler does not order them nothing is filled."""
     vector = np.flatnonzero((ops[at.SLOT] == V) & (ops[at.KIND] == Kind.WORK)) if ordered else np.empty(0, np.int64)
     ranges = np.zeros((2 * at.RANGES, max(vector.size, 1)), np.int64)
     ops[at.RANGE, vector] = np.arange(vector.size)

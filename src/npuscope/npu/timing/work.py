@@ -8,7 +8,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing.banks import conflicts
-from npuscope.npu.timing.kinds import COMPOSED, FIX, M, MTE1, MTE2, MTE3, V, by_opcode, rate_class
+from npuscope.npu.timing.kinds import COMPOSED, FIX, MTE1, MTE2, MTE3, M, V, by_opcode, rate_class
 from npuscope.npu.timing.operands import SIZES, Operands
 from npuscope.npu.timing.shapes import TOTAL
 from npuscope.trace.rows import LaunchRows
@@ -35,7 +35,8 @@ class Work:
 
 
 def work_of(rows: LaunchRows, slot: np.ndarray, operands: Operands, chip: Chip) -> Work:
-    """The time of every row on pipe `slot` (kinds.PIPES) by itself; copies through GM are :mod:`.transfers`' business."""
+    """The time of every row on pipe `slot` (kinds.PIPES) by itself; copies through GM are :mod:`.transfers`'
+    business."""
     count = rows.instruction.shape[1]
     work = Work(np.ones(count), np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.int64))
     for pipe, fill in ((V, _vector), (M, _cube), (MTE1, _load), (FIX, _output), (MTE3, _inside), (MTE2, _inside)):
@@ -107,7 +108,7 @@ def _passes(chip: Chip, name: str) -> float:
     return composed.get(name, composed["other"]) if name in COMPOSED else 1.0
 
 
-# -- cube and the memories around it ------------------------------------------------------------------------------------
+# -- cube and the memories around it -----------------------------------------------------------------------------------
 
 
 def _cube(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip, work: Work) -> None:
@@ -133,7 +134,7 @@ def path_width(chip: Chip, name: str) -> float:
 def _load(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip, work: Work) -> None:
     facts = chip.timing.mte1
     name = {Space.L0A: "l1_to_l0a", Space.L0B: "l1_to_l0b", Space.BT: "l1_to_bt", Space.UB: "l1_to_ub"}
-    widths = np.full(max(Space) + 2, float(chip.path("l1_to_l0a").port or 256) if chip.path("l1_to_l0a") else 256.0)
+    widths = np.full(max(Space) + 2, 256.0)  # the last is for loads that show no memory
     for space, path in name.items():
         found = chip.path(path)
         if found is not None:
