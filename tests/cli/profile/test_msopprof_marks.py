@@ -1,5 +1,4 @@
-"""`msopprof` on kernels that mark their own time, and what is said of traces that show too little (opprof.md 7: T06, T35,
-T53; opprof.md 9)."""
+"""`msopprof` on kernels that mark their own time, and with the least that there is to write (opprof.md 7: T06, T35, T53)."""
 
 from __future__ import annotations
 
@@ -9,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
-
-import pytest
 
 from npuscope.profiler.writers.bin import BlockType, read_bin
 from npuscope.profiler.writers.bin_check import trace_complaints, viewer_complaints
@@ -102,17 +99,3 @@ def test_basic_information_alone(msopprof: Run, script: Write, results: Any) -> 
     file = results.root / "visualize_data.bin"
     assert viewer_complaints(file) == []
     assert [block.type for block in read_bin(file)] == [BlockType.OP_BASIC_INFO]
-
-
-IDLE = """
-@asc.jit
-def idle(x: asc.GlobalAddress):
-    source = asc.GlobalTensor()
-    source.set_global_buffer(x)
-    tile = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 64)
-    if asc.get_block_idx() == 0:
-        asc.data_copy(tile, source, 64)
-
-idle[2](np.ones(64, np.float32))
-launch(64)
-"""
