@@ -1,4 +1,4 @@
-"""Device addresses of what lies on the host: made up, with gaps, never given out twice, the same while the memory lives."""
+"""Device addresses of what lies on the host: made up, with gaps, never given out twice, kept while it lives."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DeviceAddresses:
         if known is None:
             return self.take(high - low)
         offset = low - known.start
-        if alone and known.size and 0 <= offset and high <= known.start + known.size and offset % ALIGNMENT == 0:
+        if alone and known.size and offset >= 0 and high <= known.start + known.size and offset % ALIGNMENT == 0:
             if known.base < 0:
                 known.base = self.take(known.size)
             return known.base + offset

@@ -112,6 +112,11 @@ class Source(IntEnum):
         """For people."""
         return ("modelled", "vendor simulator")[self]
 
+    @property
+    def sentence(self) -> str:
+        """For people, under a table of figures."""
+        return ("All figures are modelled.", "All figures come from a vendor simulator.")[self]
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

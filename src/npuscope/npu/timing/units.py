@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from npuscope.npu.chip import FRACTAL_ROWS
 from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Pipe, Role, Space
 from npuscope.trace.timeline import UNIT_COLUMNS, UNKNOWN
 
-FRACTAL_ROWS = 16
-"""Rows and columns of a fractal; along k it has 32 bytes (hardware.md 2.4)."""
 K_OF_SIZE = {1: 32, 2: 16, 4: 8}
 """Elements of a fractal along k by their size in bytes."""
 MULTIPLICATIONS = ("mmad", "mmad_sparse")
