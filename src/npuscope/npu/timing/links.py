@@ -48,7 +48,7 @@ def links_of(rows: LaunchRows, slot: np.ndarray, chip: Chip) -> Links:
         _linked(*_exchanges(rows, slot), sync.poll, EdgeKind.CROSS),
         _linked(*_soft_syncs(rows, slot), sync.poll, NO_EDGE),
         _linked(*_posts(rows), sync.message, NO_EDGE, at_issue=True),
-        _linked(*_answers(rows), sync.message, NO_EDGE),
+        _linked(*_answers(rows), sync.message, EdgeKind.CROSS),
     ]
     columns = [np.concatenate([one[index] for one in found]) for index in range(6)]
     return Links(*columns)
