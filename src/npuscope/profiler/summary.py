@@ -28,6 +28,7 @@ WORDS = {
     "SCALAR": "the scalar unit",
     "issue": "the scalar unit, which issued too late",
     "start": "launch overhead",
+    "signal": "signals and messages on their way between cores",
     "ALL": "barriers",
 }
 """How a resource on the critical path is called for people."""
@@ -63,8 +64,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`path` are the cycles of the critical path by resource (names of lanes, ``issue``, ``start``), the most first;
-    they sum to the time of the last instruction. `lines` are all lines, those with the most on the path first."""
+    """`path` are the cycles of the critical path by resource (names of lanes, ``issue``, ``start``, ``signal``), the most
+    first; they sum to the time of the last instruction. `lines` are all lines, those with the most on the path first."""
 
     kernel: str
     index: int

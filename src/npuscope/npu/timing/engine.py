@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from npuscope.npu.timing.book import (
-    A_NEXT, A_QUEUED, N_BEGUN, N_EVENTS, N_FLOWS, N_TODO, P_FREE, Book, Found, Given, queue, wake,
+    A_NEXT, A_QUEUED, N_BEGUN, N_EVENTS, N_FLOWS, N_TODO, P_DONE, P_FREE, Book, Found, Given, queue, wake,
 )  # fmt: skip
 from npuscope.npu.timing.compiled import inner, outer
 from npuscope.npu.timing.flows import GM, L2, LEFT, LONE, advance, first_to_end, remove, share, time_left
@@ -137,11 +137,13 @@ def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int)
 
 @inner
 def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> None:
-    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency."""
+    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before those
+    ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
     op = book.flow_ops[flow]
     agent = given.ops[op, CORE] * SLOTS + given.ops[op, SLOT]
     remove(book, flow)
     end = now + given.costs[op, LATENCY_HIT if found.result[op, MISSES] == 0 else LATENCY]
+    end = max(end, book.state[P_DONE, agent])
     pass_on(given, found, book, agent, op, now, end, end)
     queue(book, agent)
 
