@@ -64,8 +64,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`path` are the cycles of the critical path by resource (names of lanes, ``issue``, ``start``, ``signal``), the most
-    first; they sum to the time of the last instruction. `lines` are all lines, those with the most on the path first."""
+    """`path` are the cycles of the critical path by resource (names of lanes, ``issue``, ``start``, ``signal``), the
+    most first; they sum to the time of the last instruction. `lines` are all lines, those with the most on the path
+    first."""
 
     kernel: str
     index: int
