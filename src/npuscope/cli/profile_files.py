@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from npuscope.cli.profile_folder import STATUS, Place, RunFolder
+from npuscope.cli.profile_options import FORMATS
 from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
 from npuscope.profiler.cores import core_names
@@ -42,8 +43,6 @@ from npuscope.profiler.writers.trace_json import (
 from npuscope.report.profile.document import profile_json
 from npuscope.report.profile.page import page
 from npuscope.trace.timeline import Timeline
-
-FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
 
 TRACE = "trace.json"
 SIMT_ARCH = "3510"

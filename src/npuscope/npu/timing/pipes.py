@@ -68,7 +68,7 @@ def run_pipe(given: Given, found: Found, book: Book, agent: int) -> float:
             if kind == K_COPY:
                 return start
             free = start + given.costs[op, BUSY]
-            end = fire = free + given.costs[op, LATENCY]
+            end = fire = max(free + given.costs[op, LATENCY], done)
         found.times[op, START] = start
         pass_on(given, found, book, agent, op, free, end, fire)
     return NO_COPY

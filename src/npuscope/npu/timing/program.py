@@ -9,6 +9,7 @@ import numpy as np
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing import layout as at
 from npuscope.npu.timing.kinds import FIX, MTE2, MTE3, SLOT_OF_PIPE, SLOTS, Kind, S, V, by_opcode, kind_of
+from npuscope.npu.timing.library_rows import tell
 from npuscope.npu.timing.links import Links, kinds_waiting, links_of
 from npuscope.npu.timing.operands import Operands, operands_of
 from npuscope.npu.timing.shapes import HIGH, LOW
@@ -43,6 +44,7 @@ class Program:
 def program_of(rows: LaunchRows, chip: Chip) -> Program:
     """Everything that does not depend on time."""
     operands = operands_of(rows)
+    tell(rows, operands)
     slot = SLOT_OF_PIPE[rows.column("pipe")]
     kind = _kinds(rows, slot, operands, chip)
     copies = kind == Kind.COPY
