@@ -193,8 +193,8 @@ def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int)
 
 @inner
 def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> None:
-    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before those
-    ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
+    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before
+    those ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
     op = book.flow_ops[flow]
     agent = given.ops[op, CORE] * SLOTS + given.ops[op, SLOT]
     arrives = book.flows[ARRIVES, flow]
