@@ -48,6 +48,8 @@ demo: $(DEMO)
 	@$(BIN)/npuscope check examples/bugs/add_tail_too_long.py; $(EXPECT_FINDINGS)
 	@printf '\n== Here a flag is missing: the vector unit does not wait for a copy. ==\n\n'
 	@$(BIN)/npuscope check examples/bugs/missing_flag.py; $(EXPECT_FINDINGS)
+	@printf '\n== Where the time of a kernel goes, on which lines, and what to do about it: ==\n\n'
+	@$(BIN)/npuscope profile -o build/profile examples/pyasc/softmax_rows.py
 	@printf '\n== PyTorch jobs are traced while they run, without a change to their code. ==\n'
 	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(BIN)/python examples/torch/live_trace.py; \
 	else echo 'demo: PyTorch is not installed: the live trace is left out'; fi

@@ -156,7 +156,7 @@ class Run:
         if self.output is None or self.options["list_kernels"]:
             yield None
             return
-        folder = RunFolder(self.output)
+        folder = RunFolder(self.output, self.options["unique"])
         try:
             yield folder
         finally:

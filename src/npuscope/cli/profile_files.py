@@ -17,7 +17,9 @@ from npuscope.profiler.insight import Blocks, Mode, wanted_types
 from npuscope.profiler.instruction_timeline.communication import communication
 from npuscope.profiler.instruction_timeline.instructions import instr_timeline
 from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels
+from npuscope.profiler.instruction_timeline.marks import user_marks
 from npuscope.profiler.instruction_timeline.pipes import EVERY_PIPE, PipeChoice
+from npuscope.profiler.instruction_timeline.soundness import complaints
 from npuscope.profiler.instruction_timeline.states import pipe_timeline
 from npuscope.profiler.instruction_timeline.warps import WarpFeature, is_simt, not_simt, warps
 from npuscope.profiler.metrics import metric_tables
@@ -92,6 +94,7 @@ class LaunchFiles:
     def write(self) -> list[str]:
         """Write them; returns the warnings."""
         selection = self.wanted.selection
+        self.warnings += complaints([self.profile.timeline])
         self._count()
         if not selection.simulator:
             self._on_board()
@@ -193,6 +196,8 @@ class LaunchFiles:
         for core, name in enumerate(core_names(timeline.launch)):
             with _opened(place.inside(name), TRACE) as file:
                 traces.write(file, core)
+        whole = self.profile.timeline
+        whole.losses = (*whole.losses, *user_marks(timeline).losses)
 
     def _of_cores(self) -> Profile:
         """The profile of the cores that are wanted."""

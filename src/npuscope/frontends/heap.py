@@ -10,14 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from npuscope.frontends.uninitialised import Poison, address_of
+from npuscope.npu.device_addresses import ALIGNMENT, BLOCKS, GAP
 from npuscope.npu.memory import borrow
 from npuscope.trace.recorder import Recorder
 from npuscope.trace.schema import HOST_MEMORY, NO_BLOCK, HostKind, Site
-
-ALIGNMENT = 512
-BASE = 0x12D0_0000_0000
-GAP = 1 << 21
-"""Device addresses of blocks: made up, and never used twice."""
 
 QUARANTINE = 64 << 20
 """Bytes of freed blocks that are kept apart, so that a late use finds the block and not its successor."""
@@ -51,7 +47,7 @@ class Heap:
         self._freed: deque[Block] = deque()
         self._starts: list[int] = []
         self._blocks: list[Block] = []  # live and in quarantine, by address
-        self._next = BASE
+        self._next = BLOCKS
         self._sites: dict[Site, int] = {}
         self._kept = 0  # bytes in quarantine
 

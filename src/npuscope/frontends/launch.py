@@ -14,6 +14,7 @@ from npuscope.frontends.host_ranges import Ranges
 from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
 from npuscope.npu.chip import Chip, load_chip
+from npuscope.npu.device_addresses import DeviceAddresses, owner_of
 from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores
 from npuscope.npu.memory import GlobalMemory, borrow
 from npuscope.npu.tensor import Pointer
@@ -35,7 +36,7 @@ class Session:
     which memory has no content yet, `heap` the device memory that the script allocates itself. `programs` are the parts
     of a Triton grid that run (all when there are none), `timeout` the seconds that one launch may take; `nan` asks for
     the first NaN of Triton launches, `nan_seen` tells that there has been one. `ranges` are those that the script has
-    opened with ``mstx``.
+    opened with ``mstx``, `addresses` where on the device its arrays lie.
     """
 
     recorder: Recorder = field(default_factory=Recorder)
@@ -52,6 +53,7 @@ class Session:
     nan_seen: bool = False
     device: int = 0  # the number of the device that the script has chosen
     ranges: Ranges = field(default_factory=Ranges)
+    addresses: DeviceAddresses = field(default_factory=DeviceAddresses)
 
     def chip_for(self, name: str | None) -> Chip:
         """The chip of a launch whose script names `name`."""
@@ -136,7 +138,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
     """Run a kernel; its outputs land in the user's arrays. Raises npu.machine.Deadlock when it can never finish."""
     chip = session.chip_for(request.chip_name)
     prepared = [(name, array_of(value, name) if is_array(value) else value) for name, value in request.arguments]
-    memory = GlobalMemory()
+    memory = GlobalMemory(session.addresses)
     infos: tuple[CoreInfo, ...] = CORES[request.cores](request.blocks) if request.blocks <= chip.max_blocks else ()
     record = Launch(
         0,
@@ -162,7 +164,7 @@ def launch(session: Session, request: LaunchRequest) -> None:
         _notice_waves(session, request, chip)
         machine = Machine(chip, recorder, memory)
         machine.build(infos)
-        memory.share([value.data for _, value in prepared if isinstance(value, Array)])
+        memory.share([_with_owner(session, value) for _, value in prepared if isinstance(value, Array)])
         arguments = tuple(bind(memory, session, *pair) for pair in prepared)
         try:
             machine.run(request.program.entry, arguments)
@@ -218,7 +220,7 @@ def bind(memory: GlobalMemory, session: Session, name: str, value: Any) -> Any:
     if not isinstance(value, Array):
         return int(value) if isinstance(value, bool) else value
     data, block = _held(session.heap, value.data)
-    region = memory.map(data, value.owner)
+    region = memory.map(data, value.owner, _with_owner(session, value)[1])
     undefined: Runs = session.poison.runs(data, value.dtype) if session.poison is not None else ()
     number = session.recorder.add_buffer(
         Buffer(
@@ -227,6 +229,12 @@ def bind(memory: GlobalMemory, session: Session, name: str, value: Any) -> Any:
         )
     )
     return Pointer(region, region.base, value.dtype, number)
+
+
+def _with_owner(session: Session, array: Array) -> tuple[np.ndarray, Any]:
+    """An argument's bytes, and the object that they belong to: a block of the heap, or an array of the script's."""
+    block = session.heap.find(address_of(array.data)) if session.heap is not None and array.data.size else None
+    return array.data, owner_of(array.owner) if block is None else block.data
 
 
 def _held(heap: Heap | None, data: np.ndarray) -> tuple[np.ndarray, int]:

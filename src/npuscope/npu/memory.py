@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from npuscope.npu.device_addresses import GAP, DeviceAddresses
 from npuscope.trace.schema import Space
 
 UNDEFINED_BYTE = 0x7F
@@ -57,49 +58,56 @@ def borrow(pointer: int, nbytes: int, writeable: bool, owner: Any) -> np.ndarray
 
 
 class GlobalMemory:
-    """Maps host arrays into one device address space, with unmapped gaps between them so that overruns hit nothing."""
+    """Maps host arrays into one device address space, with unmapped gaps between them so that overruns hit nothing.
 
-    BASE = 0x12C0_0000_0000
-    GAP = 1 << 21
-    ALIGNMENT = 512
+    With the `addresses` of a session an array has the same address in each of its launches.
+    """
 
-    def __init__(self) -> None:
+    GAP = GAP
+
+    def __init__(self, addresses: DeviceAddresses | None = None) -> None:
         self.regions: list[Memory] = []
-        self._next = self.BASE
+        self._addresses = DeviceAddresses() if addresses is None else addresses
         self._shared: list[tuple[int, int, int]] = []  # host address, end, device address of storage that arrays share
+        self._parts: dict[int, int] = {}  # owner's id: stretches of its memory that are in use
 
-    def share(self, arrays: Sequence[np.ndarray]) -> None:
+    def share(self, arrays: Sequence[tuple[np.ndarray, Any]]) -> None:
         """Let arrays that overlap on the host overlap on the device: `map` gives such ones their place in the storage
-        that they share. To be called before any of them is mapped."""
-        ranges = sorted((array.ctypes.data, array.ctypes.data + array.size) for array in arrays if array.size)
-        low = high = together = 0
-        for start, end in [*ranges, (sys.maxsize, sys.maxsize)]:
-            if start < high:
-                high, together = max(high, end), together + 1
-                continue
-            if together > 1:
-                self._shared.append((low, high, self._take(high - low)))
-            low, high, together = start, end, 1
+        that they share. To be called with all (array, owner of its memory) before any of them is mapped."""
+        ranges = sorted(
+            ((array.ctypes.data, array.ctypes.data + array.size, owner) for array, owner in arrays if array.size),
+            key=lambda item: item[:2],
+        )
+        stretches: list[tuple[int, int, int, Any]] = []  # low, high, arrays, owner
+        for start, end, owner in ranges:
+            if stretches and start < stretches[-1][1]:
+                low, high, count, first = stretches[-1]
+                stretches[-1] = low, max(high, end), count + 1, first
+            else:
+                stretches.append((start, end, 1, owner))
+        self._parts = Counter(id(owner) for _, _, _, owner in stretches)
+        self._shared = [
+            (low, high, self._place(owner, low, high)) for low, high, count, owner in stretches if count > 1
+        ]
 
-    def map(self, data: np.ndarray, owner: Any = None) -> Memory:
-        """Give the flat uint8 array `data` a device address, 512-byte aligned as the device's allocator does."""
-        region = Memory(Space.GM, self._place(data), data, owner)
+    def map(self, data: np.ndarray, owner: Any = None, memory: Any = None) -> Memory:
+        """Give the flat uint8 array `data` a device address, 512-byte aligned as the device's allocator does. `owner`
+        is kept alive; `memory` is the object that the bytes belong to (:func:`~.device_addresses.owner_of`)."""
+        region = Memory(Space.GM, self._base(data, memory), data, owner)
         self.regions.append(region)
         return region
 
-    def _place(self, data: np.ndarray) -> int:
-        if self._shared and data.size:
-            host = data.ctypes.data
-            for low, high, base in self._shared:
-                if low <= host < high:
-                    return base + host - low
-        return self._take(data.size)
+    def _base(self, data: np.ndarray, memory: Any) -> int:
+        if not data.size:
+            return self._addresses.take(0)
+        host = data.ctypes.data
+        for low, high, base in self._shared:
+            if low <= host < high:
+                return base + host - low
+        return self._place(memory, host, host + data.size)
 
-    def _take(self, size: int) -> int:
-        """A fresh device address for `size` bytes."""
-        base = self._next
-        self._next = -(-(base + size + self.GAP) // self.ALIGNMENT) * self.ALIGNMENT
-        return base
+    def _place(self, owner: Any, low: int, high: int) -> int:
+        return self._addresses.place(owner, low, high, self._parts.get(id(owner), 0) == 1)
 
     def find(self, address: int) -> Memory | None:
         """The mapped region that holds `address`, if any."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Launching:
-    """What passes around the cores' work: `overhead_us` before the first core starts, `mixed_us` more where a launch has
-    both core types, `close_us` after the last one ends; `dispatch` cycles from one block's start to the next one's."""
+    """What passes around the cores' work: `overhead_us` before the first core starts, `mixed_us` more where a launch
+    has both core types, `close_us` after the last one ends; `dispatch` cycles from one block's start to the next
+    one's."""
 
     overhead_us: float
     mixed_us: float
@@ -53,9 +54,9 @@ class Vector:
 
     `rates` has, for each class of instruction, the cycles of a repeat of 256 bytes for elements of 1, 2, 4 and 8 bytes.
     `operands` is the least for two sources and one destination (the ports of UB). `read_conflict`: cycles for each
-    further read of one bank group in a repeat; `write_conflict`: for a repeat whose eight blocks all meet a read of their
-    bank by another block. `ordered`: the hardware orders dependent instructions without their results being complete.
-    """
+    further read of one bank group in a repeat; `write_conflict`: for a repeat whose eight blocks all meet a read of
+    their bank by another block. `ordered`: the hardware orders dependent instructions without their results being
+    complete. """
 
     start: float
     latency: float
@@ -92,8 +93,8 @@ class Cube:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """L1 to L0: ``setup + bytes / width`` busy, complete `latency` later. `transposed` is the width of a transposing load
-    to L0B."""
+    """L1 to L0: ``setup + bytes / width`` busy, complete `latency` later. `transposed` is the width of a transposing
+    load to L0B."""
 
     setup: float
     latency: float
@@ -127,11 +128,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SharedMemory:
-    """GM and L2 for all cores: the shares of the theoretical rates that they reach (`gm`, `l2`; of that one `l2_nz` for copies
-    that rearrange, `l2_short_nz` with rows of up to 1024 bytes), how much a written byte weighs in GM beside a read one, the `unit` of requests in bytes, the `sector` to
-    which a part of a unit is rounded up, the share of the rate that rows shorter than 512 bytes reach (`short_row`; in
-    copies that rearrange `short_row_nz`, and `gm_nz` with longer rows), and what `same` costs: how many times longer a
-    unit takes for each other core that wants it at the same time. `line` bytes and `ways` of the modelled L2."""
+    """GM and L2 for all cores: the shares of the theoretical rates that they reach (`gm`, `l2`; of that one `l2_nz`
+    for copies that rearrange, `l2_short_nz` with rows of up to 1024 bytes), how much a written byte weighs in GM
+    beside a read one, the `unit` of requests in bytes, the `sector` to which a part of a unit is rounded up, the share
+    of the rate that rows shorter than 512 bytes reach (`short_row`; in copies that rearrange `short_row_nz`, and
+    `gm_nz` with longer rows), and what `same` costs: how many times longer a unit takes for each other core that wants
+    it at the same time. `line` bytes and `ways` of the modelled L2."""
 
     gm: float
     l2: float
@@ -150,9 +152,9 @@ class SharedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Synchronisation:
-    """`flag`: from a flag's rise to the pipe that waits going on; `cross`: from the last set of a group of cores to those
-    that wait; `message`: from a Matmul client's message to its server and back; `poll`: from a store that another core
-    polls to its seeing it; `dcci` of one line and `dcci_all` of the whole cache."""
+    """`flag`: from a flag's rise to the pipe that waits going on; `cross`: from the last set of a group of cores to
+    those that wait; `message`: from a Matmul client's message to its server and back; `poll`: from a store that
+    another core polls to its seeing it; `dcci` of one line and `dcci_all` of the whole cache."""
 
     flag: float
     cross: float

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,5 +68,24 @@ def msopprof(
         )
         out, err = capfd.readouterr()
         return subprocess.CompletedProcess(words, code, out, err)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def msopprof_in() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `msopprof --output=out` in a process of its own on a script of a text, in a folder: for fixtures that several
+    tests share."""
+    pytest.importorskip("asc")
+
+    def start(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
+        (folder / "script.py").write_text(text)
+        mode = ["simulator"] if words[:1] == ("simulator",) else []
+        options = [*mode, "--output=out", *words[len(mode) :]]
+        command = [sys.executable, "-m", "npuscope.cli.msopprof", *options, sys.executable, "script.py"]
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "MSOPT_LOG_LEVEL": "1"}
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
 
     return start

@@ -178,6 +178,8 @@ def test_the_cache_at_the_start(msopprof: Run, script: Write, results: Any, tmp_
     def misses(*words: str) -> list[int]:
         done = msopprof("--launch-count=2", "--aic-metrics=L2Cache", *words, sys.executable, path)
         assert done.returncode == 0, done.stdout + done.stderr
+        # 9 events of L2Cache in passes of 8, and the pass that A2 adds for it
+        assert ("Application replay takes 3 rounds on a card" in done.stdout) == ("--replay-mode=application" in words)
         root = results.root
         counts = []
         for order in (0, 1):

@@ -1,8 +1,13 @@
 """Warp lanes and stall reasons (opprof.md 3.7, T33, T49-T51)."""
 
+import json
+
 import numpy as np
 import pytest
 
+from npuscope.cli.profile_files import Wanted, write_launch
+from npuscope.cli.profile_folder import Place
+from npuscope.npu.chip import load_chip
 from npuscope.profiler.instruction_timeline.warps import (
     REASONS,
     StallSamples,
@@ -11,6 +16,8 @@ from npuscope.profiler.instruction_timeline.warps import (
     not_simt,
     warps,
 )
+from npuscope.profiler.profile import Profile
+from npuscope.profiler.selection import A5, select
 from npuscope.profiler.writers.trace_json import OnBoard, write_on_board
 from npuscope.trace.schema import CoreInfo, CoreType
 from npuscope.trace.timeline import Lane
@@ -48,6 +55,21 @@ def test_warp_lanes_of_the_trace(hand, written) -> None:
         ("warp.core1.veccore0", "Warp 0", "Warp_0", 0.0, 0.6),
     ]  # fmt: skip
     assert found[2]["args"] == {"block_id": 1, "core_id": 1, "core_type": "veccore0", "warp_id": 0}
+
+
+def test_an_on_board_run_has_warp_lanes(hand, tmp_path) -> None:
+    """T49: they are there by default on a chip that has warps, one for each 32 threads; T50: not for another kernel."""
+    threads = 100
+    warp_rows = [simt(number, 1000 + number, 1900 - number, min(32, threads - 32 * number)) for number in range(4)]
+    plain = {"text": "VADD", "lane": Lane.VECTOR, "start": 1, "end": 2}
+    for name, rows in (("simt", warp_rows), ("simd", [plain])):
+        place = Place(tmp_path / name)
+        assert write_launch(place, Profile(hand(rows), load_chip("950PR")), Wanted(select((), A5))) == []
+    events = json.loads((tmp_path / "simt" / "trace.json").read_text())["traceEvents"]
+    lanes = [e for e in events if e["ph"] == "X" and e["pid"] == "warp.core0.veccore0"]
+    assert sorted(e["tid"] for e in lanes) == [f"Warp {number}" for number in range(-(-threads // 32))]
+    assert all(e["dur"] > 0 for e in lanes)
+    assert not (tmp_path / "simd" / "trace.json").exists()
 
 
 def test_stall_reasons_add_up() -> None:

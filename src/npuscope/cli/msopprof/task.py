@@ -22,8 +22,11 @@ from npuscope.cli.profile_status import Status
 from npuscope.cli.profile_write import Writer
 from npuscope.cli.run_plan import run_program
 from npuscope.errors import UserError
+from npuscope.frontends.launch import DEFAULT_CHIP
 from npuscope.npu.chip import load_chip
 from npuscope.profiler.profile import Profile
+from npuscope.profiler.rounds import rounds
+from npuscope.profiler.selection import columns_of
 from npuscope.report.profile.text import on_board_text, simulator_text
 
 MINUTE = 60.0
@@ -65,6 +68,7 @@ class Task:
     def _application(self) -> bool:
         with self._folder() as folder, only_one(self.log):
             self._say_start()
+            self._say_rounds()
             options = self.options
             plan = Plan(checks=(), chip=options.chip, keep=options.choice)
             with gathered(
@@ -139,6 +143,17 @@ class Task:
         else:
             chip = f", use simulator {options.chip} by --soc-version" if options.chip else ""
             self.log.info(f"Running simulation task: {options.command}{chip}")
+
+    def _say_rounds(self) -> None:
+        """What application replay would mean on a card."""
+        options = self.options
+        if options.replay != "application":
+            return
+        kind = columns_of(load_chip(options.chip or DEFAULT_CHIP))
+        self.log.info(
+            f"Application replay takes {rounds(options.selection, kind)} rounds on a card; "
+            "one run collects everything here, and the L2 cache goes from launch to launch"
+        )
 
     def _say_end(self, ended: Ended) -> None:
         if ended.interrupted:

@@ -1,4 +1,5 @@
-"""UB bank conflicts of vector instructions (hardware.md 2.3), counted repeat by repeat on the operands' real addresses."""
+"""UB bank conflicts of vector instructions (hardware.md 2.3), counted repeat by repeat on the operands' real
+addresses."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ N_TODO, N_FLOWS, N_EVENTS, N_BEGUN = range(4)
 
 
 class Given(NamedTuple):
-    """What is to be done (:mod:`.layout`; `gm`: :mod:`.transfers`). `units`: (cores,) the block of each core, ascending;
-    `first_core`: (blocks + 1,) its first core; `first_op`: (cores,); `is_aic`: (cores,); `cached`: (2,) lines of the data
-    cache of an AIV and of an AIC; `lines`: (2,) lines of their instruction caches; `settings`."""
+    """What is to be done (:mod:`.layout`; `gm`: :mod:`.transfers`). `units`: (cores,) the block of each core,
+    ascending; `first_core`: (blocks + 1,) its first core; `first_op`: (cores,); `is_aic`: (cores,); `cached`: (2,)
+    lines of the data cache of an AIV and of an AIC; `lines`: (2,) lines of their instruction caches; `settings`."""
 
     ops: np.ndarray
     costs: np.ndarray
@@ -55,9 +55,10 @@ class Found(NamedTuple):
 
 class Book(NamedTuple):
     """How things stand. `agents` (5, agents), `state` (2, agents); `waiting` (ops,): who waits for each; `todo`: agents
-    to be looked at; `recent` (cores, HISTORY); `place` (cores,): which core of the chip each runs on; `code` and `data`:
-    (places, lines) what the caches of each hold, the last line of `code` being the one that was missed last; `running`
-    (blocks,): cores at work; `flows` and `flow_ops`; a heap of `event_times` and `events`; `counts`: N_*; `limits`."""
+    to be looked at; `recent` (cores, HISTORY); `place` (cores,): which core of the chip each runs on; `code` and
+    `data`: (places, lines) what the caches of each hold, the last line of `code` being the one that was missed last;
+    `running` (blocks,): cores at work; `flows` and `flow_ops`; a heap of `event_times` and `events`; `counts`: N_*;
+    `limits`."""
 
     agents: np.ndarray
     state: np.ndarray
@@ -130,7 +131,7 @@ def wake(book: Book, op: int) -> None:
 def unfired(given: Given, found: Found, op: int, at_issue: int) -> int:
     """An op that must fire before this one goes on and has not, or NOBODY."""
     for link in range(given.ops[op, DEP0], given.ops[op, DEP1]):
-        other = np.int64(given.deps[DEP_OP, link])
+        other = int(given.deps[DEP_OP, link])
         if given.deps[DEP_AT_ISSUE, link] == at_issue and found.times[other, FIRE] == UNKNOWN_TIME:
             return other
     return NOBODY
@@ -142,6 +143,6 @@ def last_fired(given: Given, found: Found, op: int, at_issue: int) -> float:
     latest = 0.0
     for link in range(given.ops[op, DEP0], given.ops[op, DEP1]):
         if given.deps[DEP_AT_ISSUE, link] == at_issue:
-            other = np.int64(given.deps[DEP_OP, link])
+            other = int(given.deps[DEP_OP, link])
             latest = max(latest, found.times[other, FIRE] + given.deps[DEP_DELAY, link])
     return latest

@@ -10,21 +10,75 @@ from __future__ import annotations
 import numpy as np
 
 from npuscope.npu.timing.book import (
-    A_NEXT, A_QUEUED, N_BEGUN, N_EVENTS, N_FLOWS, N_TODO, P_FREE, Book, Found, Given, queue, wake,
+    A_NEXT,
+    A_QUEUED,
+    N_BEGUN,
+    N_EVENTS,
+    N_FLOWS,
+    N_TODO,
+    P_FREE,
+    Book,
+    Found,
+    Given,
+    queue,
+    wake,
 )  # fmt: skip
 from npuscope.npu.timing.compiled import inner, outer
-from npuscope.npu.timing.flows import GM, L2, LEFT, LONE, advance, first_to_end, remove, share, time_left
+from npuscope.npu.timing.flows import (
+    ARRIVES,
+    GM,
+    L2,
+    LEFT,
+    LONE,
+    WRITES,
+    advance,
+    first_to_end,
+    remove,
+    share,
+    time_left,
+)
 from npuscope.npu.timing.heap import pop, push
-from npuscope.npu.timing.kinds import SLOTS, S
+from npuscope.npu.timing.kinds import MTE2, SLOTS, S
 from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, L2Arrays, count_line, sectors_of, touch
 from npuscope.npu.timing.layout import (
-    BUSY, C_END, C_START, CORE, F_DISPATCH, F_GM_RATE, F_L2_RATE, F_LINE, F_OVERHEAD, F_WRITE_WEIGHT, GM0, GM1, HITS,
-    L2_BYTES, LATENCY, LATENCY_HIT, MISSES, SLOT, START, STEP, UNKNOWN_TIME, VICTIMS,
+    BUSY,
+    BYTES,
+    C_END,
+    C_START,
+    CORE,
+    F_DISPATCH,
+    F_GM_RATE,
+    F_L2_RATE,
+    F_LINE,
+    F_OVERHEAD,
+    F_WRITE_WEIGHT,
+    GM0,
+    GM1,
+    HITS,
+    L2_BYTES,
+    LATENCY,
+    LATENCY_HIT,
+    MISSES,
+    SLOT,
+    START,
+    STEP,
+    UNKNOWN_TIME,
+    VICTIMS,
 )  # fmt: skip
 from npuscope.npu.timing.pipes import NO_COPY, pass_on, run_pipe
 from npuscope.npu.timing.scalar_unit import run_scalar
 from npuscope.npu.timing.transfers import (
-    ADDRESS, ALLOCATE, COUNT_A, COUNT_B, COUNT_C, RUN_BYTES, STRIDE_A, STRIDE_B, STRIDE_C, WEIGHT, WRITE,
+    ADDRESS,
+    ALLOCATE,
+    COUNT_A,
+    COUNT_B,
+    COUNT_C,
+    RUN_BYTES,
+    STRIDE_A,
+    STRIDE_B,
+    STRIDE_C,
+    WEIGHT,
+    WRITE,
 )  # fmt: skip
 
 
@@ -130,8 +184,9 @@ def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int)
     book.flow_ops[flow] = op
     book.flows[LEFT, flow] = 1.0
     book.flows[LONE, flow] = max(given.costs[op, BUSY], 1e-3)
-    book.flows[GM, flow] = look_up(given, found, l2, op)
+    look_up(given, found, book, l2, op, flow)
     book.flows[L2, flow] = given.costs[op, L2_BYTES]
+    book.flows[WRITES, flow] = given.costs[op, BYTES] if given.ops[op, SLOT] != MTE2 else 0.0
     book.counts[N_FLOWS] += 1
 
 
@@ -140,46 +195,52 @@ def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> N
     """A copy's data has passed the port; its pipe is free, and the copy complete after its latency."""
     op = book.flow_ops[flow]
     agent = given.ops[op, CORE] * SLOTS + given.ops[op, SLOT]
+    arrives = book.flows[ARRIVES, flow]
     remove(book, flow)
-    end = now + given.costs[op, LATENCY_HIT if found.result[op, MISSES] == 0 else LATENCY]
+    end = max(now + given.costs[op, LATENCY_HIT if found.result[op, MISSES] == 0 else LATENCY], arrives)
     pass_on(given, found, book, agent, op, now, end, end)
     queue(book, agent)
 
 
 @inner
-def look_up(given: Given, found: Found, l2: L2Arrays, op: int) -> float:
-    """Take a copy through L2; returns the bytes that it asks of GM."""
-    asked = 0.0
+def look_up(given: Given, found: Found, book: Book, l2: L2Arrays, op: int, flow: int) -> None:
+    """Take a copy through L2: the bytes that it asks of GM, and when the last of what others are fetching arrives."""
+    ready = found.times[op, START] + given.costs[op, BUSY] + given.costs[op, LATENCY]
+    book.flows[GM, flow] = book.flows[ARRIVES, flow] = 0.0
     for access in range(given.ops[op, GM0], given.ops[op, GM1]):
         for one in range(given.gm[access, COUNT_A]):
             for two in range(given.gm[access, COUNT_B]):
                 low = given.gm[access, ADDRESS] + one * given.gm[access, STRIDE_A] + two * given.gm[access, STRIDE_B]
                 for _ in range(given.gm[access, COUNT_C]):
-                    asked += look_up_run(given, found, l2, op, access, low)
+                    look_up_run(given, found, book, l2, op, access, low, flow, ready)
                     low += given.gm[access, STRIDE_C]
-    return asked
 
 
 @inner
-def look_up_run(given: Given, found: Found, l2: L2Arrays, op: int, access: int, low: int) -> float:
-    """The lines of one run of bytes from `low` on; returns the bytes asked of GM."""
-    size, asked = np.int64(given.settings[F_LINE]), 0.0
+def look_up_run(
+    given: Given, found: Found, book: Book, l2: L2Arrays, op: int, access: int, low: int, flow: int, ready: float
+) -> None:
+    """The lines of one run of bytes from `low` on."""
+    size, asked = int(given.settings[F_LINE]), 0.0
     high = low + given.gm[access, RUN_BYTES]
     writes, allocates = given.gm[access, WRITE] == 1, given.gm[access, ALLOCATE] == 1
     weight = given.gm[access, WEIGHT] / 1000.0
     for line in range(low // size, (high - 1) // size + 1):
-        outcome = touch(l2, line, sectors_of(low, high, line, size), writes, allocates)
+        first, last = max(low, line * size), min(high, (line + 1) * size)
+        outcome, there = touch(
+            l2, line, sectors_of(first - line * size, last - line * size), writes, allocates, ready
+        )  # fmt: skip
         count_line(found.counted, given.ops[op, STEP], line, outcome == HIT)
         if outcome == HIT:
             found.result[op, HITS] += 1
+            book.flows[ARRIVES, flow] = max(book.flows[ARRIVES, flow], there)
             continue
         found.result[op, MISSES] += 1
         found.result[op, VICTIMS] += outcome > MISS
         if outcome == DIRTY_VICTIM:
             asked += size * given.settings[F_WRITE_WEIGHT]
-        part = (min(high, (line + 1) * size) - max(low, line * size)) * weight
         if not writes:
-            asked += part
+            asked += (last - first) * weight
         elif not allocates:
-            asked += part * given.settings[F_WRITE_WEIGHT]
-    return asked
+            asked += (last - first) * weight * given.settings[F_WRITE_WEIGHT]
+    book.flows[GM, flow] += asked

@@ -7,10 +7,10 @@ import numpy as np
 from npuscope.npu.timing.book import N_FLOWS, Book
 from npuscope.npu.timing.compiled import inner
 
-LEFT, LONE, GM, L2, RATE = range(5)
-FLOW_FIELDS = 5
-"""(FLOW_FIELDS, flows) float64: the part that is left (1 at first); cycles that it takes alone; bytes that it asks of GM
-and of L2; the part done per cycle."""
+LEFT, LONE, GM, L2, WRITES, RATE, ARRIVES = range(7)
+FLOW_FIELDS = 7
+"""(FLOW_FIELDS, flows) float64: the part that is left (1 at first); cycles that it takes alone; bytes that it asks of
+GM and of L2; bytes that it writes; the part done per cycle; when what other copies fetch of it is in L2."""
 ROUNDS = 16
 """Rounds in which the rate is found that uses all of a resource; each settles at least one flow."""
 
@@ -54,8 +54,8 @@ def share(book: Book, gm_rate: float, l2_rate: float) -> None:
         limits[number] = level(book, GM + number, limits[number])
     for flow in range(book.counts[N_FLOWS]):
         rate = 1 / flows[LONE, flow]
-        if flows[GM, flow] > 0:
-            rate = min(rate, limits[0] / flows[GM, flow])
+        if flows[GM, flow] > 0 or flows[WRITES, flow] > 0:  # L2 takes a write no faster than reads get through
+            rate = min(rate, limits[0] / max(flows[GM, flow], flows[WRITES, flow]))
         if flows[L2, flow] > 0:
             rate = min(rate, limits[1] / flows[L2, flow])
         flows[RATE, flow] = rate

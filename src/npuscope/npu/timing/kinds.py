@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +121,7 @@ def mnemonic(name: str) -> str:
     return _MNEMONICS.get(name, name.upper())
 
 
-def by_opcode(opcodes: np.ndarray, value: object, dtype: type = np.int64) -> np.ndarray:
+def by_opcode(opcodes: np.ndarray, value: Callable[[str], float], dtype: Any = np.int64) -> np.ndarray:
     """``value(name)`` for each row of an opcode column."""
-    table = np.array([value(name) for name in OPCODES.names], dtype)  # type: ignore[operator]
+    table = np.array([value(name) for name in OPCODES.names], dtype)
     return table[opcodes] if opcodes.size else np.empty(0, dtype)

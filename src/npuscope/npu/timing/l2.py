@@ -1,4 +1,9 @@
-"""The L2 cache that all cores share: lines of a few hundred bytes, sets, least recently used (hardware.md 6.6)."""
+"""The L2 cache that all cores share: lines of 512 bytes in sets, filled in sectors of 128 (hardware.md 6.6).
+
+Where there is no room the line goes that was written longest ago, else the one used longest ago. That is solved from
+E-ADD cases 4 and 5, E-GELU and E-N2Z: what is written reaches GM within the task as far as new lines need its place
+(two buffers: 402 MB in 264 us), and stays where reads do not allocate (187 us).
+"""
 
 from __future__ import annotations
 
@@ -14,17 +19,18 @@ HIT, MISS, CLEAN_VICTIM, DIRTY_VICTIM = 0, 1, 2, 3
 EMPTY = -1
 TICK = 0
 SECTOR = 128
-"""Bytes of a part of a line that is fetched by itself."""
+"""Bytes of a line that are filled at a time: the requests of A2 (LIM22), the lines of 950 (CACHE)."""
 
 
 class L2Arrays(NamedTuple):
-    """`tags` (sets, ways): line numbers; `held`: the sectors that are there, bit 0 the first; `used`: when each was last
-    touched; `dirty`; `clock` (1,)."""
+    """(sets, ways) each: `tags`, the lines' numbers; `used`, when each was last touched; `dirty`; `valid`, a bit for
+    each sector that is there; `ready`, the cycle from which it is, float64. `clock` (1,) counts accesses."""
 
     tags: np.ndarray
-    held: np.ndarray
     used: np.ndarray
     dirty: np.ndarray
+    valid: np.ndarray
+    ready: np.ndarray
     clock: np.ndarray
 
 
@@ -35,6 +41,10 @@ class L2:
     arrays: L2Arrays
     warm: bool = False
 
+    def carry_over(self) -> None:
+        """Between two launches: everything that was on its way has come, and the next one's clock starts at 0."""
+        self.arrays.ready[:] = 0.0
+
 
 def cold(chip: Chip) -> L2:
     """An empty L2 of a chip."""
@@ -42,46 +52,58 @@ def cold(chip: Chip) -> L2:
     sets = max(chip.l2.bytes // (facts.line * facts.ways), 1)
     shape = (sets, facts.ways)
     clock = np.zeros(1, np.int64)
-    held, used, dirty = (np.zeros(shape, np.int64) for _ in range(3))
-    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), held, used, dirty, clock))
+    used, dirty, valid = (np.zeros(shape, np.int64) for _ in range(3))
+    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), used, dirty, valid, np.zeros(shape), clock))
 
 
 @inner
-def touch(l2: L2Arrays, line: int, sectors: int, writes: bool, allocates: bool) -> int:
-    """One access to `sectors` of a line: HIT, or MISS, or what a miss pushed out. A read misses a line that lacks one of
-    its sectors."""
-    tags, held, used, dirty, clock = l2.tags, l2.held, l2.used, l2.dirty, l2.clock
-    place = line % tags.shape[0]
-    clock[TICK] += 1
-    ways = tags.shape[1]
-    for way in range(ways):
-        if tags[place, way] == line:
-            used[place, way] = clock[TICK]
-            lacks = sectors & ~held[place, way]
-            held[place, way] |= sectors
+def sectors_of(low: int, high: int) -> int:
+    """A bit for each sector of a line that bytes `low` to `high` of it touch."""
+    first, last = low // SECTOR, (high - 1) // SECTOR
+    return ((1 << (last + 1)) - 1) & ~((1 << first) - 1)
+
+
+@inner
+def touch(
+    l2: L2Arrays, line: int, sectors: int, writes: bool, allocates: bool, ready: float
+) -> tuple[int, float]:
+    """One access to some sectors of a line: HIT, or MISS, or what a miss pushed out; and when the data is in L2. What a
+    miss brings is there at `ready`; another access to it meanwhile is a hit that has to wait."""
+    place = line % l2.tags.shape[0]
+    l2.clock[TICK] += 1
+    first = 0
+    for way in range(l2.tags.shape[1]):
+        if l2.tags[place, way] == line:
+            missing = sectors & ~l2.valid[place, way]
+            l2.used[place, way] = l2.clock[TICK]
+            l2.valid[place, way] |= sectors
             if writes:
-                dirty[place, way] = 1
-            return MISS if lacks != 0 and not writes else HIT
+                l2.dirty[place, way] = 1
+                return HIT, 0.0
+            if missing == 0:
+                return HIT, l2.ready[place, way]
+            l2.ready[place, way] = ready
+            return MISS, ready
+        if goes_before(l2, place, way, first):
+            first = way
     if not allocates:
-        return MISS
-    oldest = 0
-    for way in range(ways):
-        if used[place, way] < used[place, oldest]:
-            oldest = way
-    outcome = MISS if tags[place, oldest] == EMPTY else CLEAN_VICTIM + dirty[place, oldest]
-    tags[place, oldest] = line
-    held[place, oldest] = sectors
-    used[place, oldest] = clock[TICK]
-    dirty[place, oldest] = 1 if writes else 0
-    return outcome
+        return MISS, ready
+    outcome = MISS if l2.tags[place, first] == EMPTY else CLEAN_VICTIM + l2.dirty[place, first]
+    l2.tags[place, first], l2.used[place, first] = line, l2.clock[TICK]
+    l2.valid[place, first], l2.dirty[place, first] = sectors, 1 if writes else 0
+    l2.ready[place, first] = 0.0 if writes else ready
+    return outcome, ready
 
 
 @inner
-def sectors_of(low: int, high: int, line: int, size: int) -> int:
-    """The sectors of a line of `size` bytes that the bytes from `low` to `high` touch."""
-    first = max(low - line * size, 0) // SECTOR
-    last = (min(high - line * size, size) - 1) // SECTOR
-    return (1 << (last + 1)) - (1 << first)
+def goes_before(l2: L2Arrays, place: int, one: int, other: int) -> bool:
+    """Whether a way of a set makes room before another: an empty one, then those written, then those used longest
+    ago."""
+    if l2.tags[place, other] == EMPTY or l2.tags[place, one] == EMPTY:
+        return l2.tags[place, other] != EMPTY
+    if l2.dirty[place, one] != l2.dirty[place, other]:
+        return l2.dirty[place, one] > l2.dirty[place, other]
+    return l2.used[place, one] < l2.used[place, other]
 
 
 @inner
@@ -89,10 +111,10 @@ def holds(l2: L2Arrays, line: int) -> bool:
     """Whether a line is in the cache; nothing changes."""
     tags = l2.tags
     place = line % tags.shape[0]
+    found = False
     for way in range(tags.shape[1]):
-        if tags[place, way] == line:
-            return True
-    return False
+        found = found or tags[place, way] == line
+    return found
 
 
 @inner

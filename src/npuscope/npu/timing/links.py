@@ -1,4 +1,5 @@
-"""Which earlier rows a row waits for (hardware.md 3.2, 3.4): flags, cross-core flags, exchanges through memory, messages.
+"""Which earlier rows a row waits for (hardware.md 3.2, 3.4): flags, cross-core flags, exchanges through memory,
+messages.
 
 The trace says which set let which wait go, because it is in the order of effects; only the times are to be found.
 """
@@ -28,8 +29,8 @@ QUEUE_FLAGS = 16
 
 @dataclass(frozen=True)
 class Links:
-    """(links,) each: row `later` goes on `delay` cycles after row `earlier` has fired; `kind` is an EdgeKind or NO_EDGE,
-    `number` the flag's. `at_issue`: the scalar unit itself waits, before it issues `later`."""
+    """(links,) each: row `later` goes on `delay` cycles after row `earlier` has fired; `kind` is an EdgeKind or
+    NO_EDGE, `number` the flag's. `at_issue`: the scalar unit itself waits, before it issues `later`."""
 
     earlier: np.ndarray
     later: np.ndarray
@@ -48,7 +49,7 @@ def links_of(rows: LaunchRows, slot: np.ndarray, chip: Chip) -> Links:
         _linked(*_exchanges(rows, slot), sync.poll, EdgeKind.CROSS),
         _linked(*_soft_syncs(rows, slot), sync.poll, NO_EDGE),
         _linked(*_posts(rows), sync.message, NO_EDGE, at_issue=True),
-        _linked(*_answers(rows), sync.message, NO_EDGE),
+        _linked(*_answers(rows), sync.message, EdgeKind.CROSS),
     ]
     columns = [np.concatenate([one[index] for one in found]) for index in range(6)]
     return Links(*columns)
@@ -103,7 +104,7 @@ def _exchanges(rows: LaunchRows, slot: np.ndarray) -> Pairs:
     opcode = rows.column("opcode")
     codes = (IB_SET, IB_WAIT, NOTIFY_NEXT, WAIT_BEFORE)
     last: dict[int, int] = {}
-    found = []
+    found: list[tuple[int, int, int]] = []
     for row in np.flatnonzero(np.isin(opcode, codes)):
         address, code = int(rows.column("d")[row]), int(opcode[row])
         before = last.get(address)
@@ -129,7 +130,7 @@ def _soft_syncs(rows: LaunchRows, slot: np.ndarray) -> Pairs:
     """The end of a SyncAll through GM with every core's store of its own slot."""
     place = np.flatnonzero((rows.column("opcode") == SYNC_ALL) & (rows.column("b") == SOFT))
     arrived: dict[int, list[int]] = {}
-    found = []
+    found: list[tuple[int, int, int]] = []
     for row in place:
         phase, epoch = int(rows.column("a")[row]), int(rows.column("c")[row])
         if phase != LEAVE:

@@ -36,6 +36,7 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
         )
     l2 = cold(chip) if l2 is None else l2
     warm = l2.warm
+    l2.carry_over()
     program = program_of(rows, chip)
     found = _run(program, chip, l2)
     l2.warm = True
@@ -66,8 +67,8 @@ def _run(program: Program, chip: Chip, l2: L2) -> Found:
     units, places = units_of(rows, chip)
     icache = chip.timing.icache
     given = Given(
-        program.ops, program.costs, program.deps, program.ranges, np.ascontiguousarray(program.transfers.table.T), units,
-        np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
+        program.ops, program.costs, program.deps, program.ranges, np.ascontiguousarray(program.transfers.table.T),
+        units,        np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
         np.array([core.type is CoreType.AIC for core in cores], np.int64),
         np.array([one.bytes // one.line_bytes for one in (chip.dcache.aiv, chip.dcache.aic)], np.int64),
         np.array([icache.bytes_aiv, icache.bytes_aic], np.int64) // icache.line_bytes, settings,
@@ -86,7 +87,8 @@ def _room_for_lines(program: Program, chip: Chip) -> int:
     table, line = program.transfers.table, chip.timing.memory.line
     runs = table[COUNT_A] * table[COUNT_B] * table[COUNT_C]
     touched = runs * (table[RUN_BYTES] // line + 2)
-    step = program.steps.of_row[np.repeat(np.arange(program.transfers.first.size - 1), np.diff(program.transfers.first))]
+    row = np.repeat(np.arange(program.transfers.first.size - 1), np.diff(program.transfers.first))
+    step = program.steps.of_row[row]
     by_step = np.bincount(step, touched, minlength=1)
     there = sum(buffer.size // line + 2 for buffer in program.rows.buffers if buffer.space == 0)
     most = int(np.minimum(by_step, max(there, 1)).sum())

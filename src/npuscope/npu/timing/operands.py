@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from npuscope.npu.timing.shapes import RUN, TOTAL, shapes_of
+from npuscope.npu.timing.shapes import TOTAL, shapes_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import Role, Space
 
@@ -101,7 +101,7 @@ def operands_of(rows: LaunchRows) -> Operands:
     names = [one.dtype for one in rows.buffers]
     dtypes = list(dict.fromkeys(names))
     number = {name: index for index, name in enumerate(dtypes)}
-    spaces = np.array([one.space for one in rows.buffers] or [0], np.int64)
+    spaces = np.array([int(one.space) for one in rows.buffers] or [0], np.int64)
     return Operands(
         rows.instruction.shape[1], row, spaces[buffer], role != Role.READ, address, footprint, buffer,
         shapes_of(footprint, rows.explicit), dtypes,

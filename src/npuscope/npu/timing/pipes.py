@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from npuscope.npu.timing.book import (
-    A_NEXT, HISTORY, NOBODY, P_DONE, P_FREE, Book, Found, Given, last_fired, unfired, wait_for, wake,
+    A_NEXT,
+    HISTORY,
+    NOBODY,
+    P_DONE,
+    P_FREE,
+    Book,
+    Found,
+    Given,
+    last_fired,
+    unfired,
+    wait_for,
+    wake,
 )  # fmt: skip
 from npuscope.npu.timing.compiled import inner
 from npuscope.npu.timing.kinds import SLOTS
 from npuscope.npu.timing.layout import (
-    BUSY, END, FIRE, ISSUE, K_BARRIER, K_COPY, K_SET, K_WAIT, KIND, LATENCY, NEXT, RANGE, RANGES, START, UNKNOWN_TIME,
+    BUSY,
+    END,
+    FIRE,
+    ISSUE,
+    K_BARRIER,
+    K_COPY,
+    K_SET,
+    K_WAIT,
+    KIND,
+    LATENCY,
+    NEXT,
+    RANGE,
+    RANGES,
+    START,
+    UNKNOWN_TIME,
 )  # fmt: skip
 
 NO_COPY = -1.0

@@ -44,7 +44,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     """Everything that does not depend on time."""
     operands = operands_of(rows)
     slot = SLOT_OF_PIPE[rows.column("pipe")]
-    kind = _kinds(rows, slot, operands)
+    kind = _kinds(rows, slot, operands, chip)
     copies = kind == Kind.COPY
     steps = steps_of(rows, operands, chip)
     work = work_of(rows, slot, operands, chip)
@@ -74,7 +74,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     )  # fmt: skip
 
 
-def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands) -> np.ndarray:
+def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands, chip: Chip) -> np.ndarray:
     """How each row runs."""
     kind = by_opcode(rows.column("opcode"), kind_of)
     work = kind == Kind.WORK
@@ -88,6 +88,8 @@ def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands) -> np.ndarray
     kind[(kind == Kind.LOAD_UB) & has_gm] = Kind.LOAD_GM
     kind[(kind == Kind.STORE_UB) & has_gm] = Kind.STORE_GM
     kind[(kind == Kind.BARRIER) & (rows.column("pipe") == Pipe.ALL)] = Kind.DRAIN
+    if chip.timing.vector.ordered:  # the hardware orders vector instructions: a barrier holds nothing up
+        kind[(kind == Kind.BARRIER) & (slot == V)] = Kind.WORK
     return kind
 
 
@@ -138,8 +140,8 @@ def _deps(ops: np.ndarray, links: Links, op_of_row: np.ndarray) -> np.ndarray:
 
 
 def _ranges(ops: np.ndarray, operands: Operands, order: np.ndarray, ordered: bool) -> np.ndarray:
-    """Fill RANGE of vector instructions; returns (8, vector instructions): bytes of UB written and read, as low and high
-    of each operand. Where the compiler does not order them nothing is filled."""
+    """Fill RANGE of vector instructions; returns (8, vector instructions): bytes of UB written and read, as low and
+    high of each operand. Where the compiler does not order them nothing is filled."""
     vector = np.flatnonzero((ops[at.SLOT] == V) & (ops[at.KIND] == Kind.WORK)) if ordered else np.empty(0, np.int64)
     ranges = np.zeros((2 * at.RANGES, max(vector.size, 1)), np.int64)
     ops[at.RANGE, vector] = np.arange(vector.size)
@@ -176,8 +178,9 @@ def _costs(
     if dcci.any():
         whole = dcci & (rows.column("a") == 1)
         busy = np.where(whole, facts.sync.dcci_all, np.where(dcci, facts.sync.dcci, busy))
-    costs[at.BUSY] = busy
-    costs[at.LATENCY] = np.where(copies, transfers.latency, work.latency)
+    barrier = rows.column("opcode") == OPCODES.number("pipe_barrier")
+    costs[at.BUSY] = np.where(barrier, 1.0, busy)
+    costs[at.LATENCY] = np.where(copies, transfers.latency, np.where(barrier, 0.0, work.latency))
     costs[at.LATENCY_HIT] = np.where(copies, transfers.latency_hit, work.latency)
     costs[at.BYTES] = transfers.bytes
     costs[at.L2_BYTES] = transfers.bytes * transfers.wide

@@ -1,21 +1,71 @@
-"""The scalar unit of a core, compiled: it fetches, executes its own instructions and issues the others (hardware.md 3.1,
-6.1)."""
+"""The scalar unit of a core, compiled: it fetches, executes its own instructions and issues the others (hardware.md
+3.1, 6.1)."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from npuscope.npu.timing.book import (
-    A_LAST, A_NEXT, NOBODY, P_DONE, P_FREE, Book, Found, Given, last_fired, queue, unfired, wait_for, wake,
+    A_LAST,
+    A_NEXT,
+    NOBODY,
+    P_DONE,
+    P_FREE,
+    Book,
+    Found,
+    Given,
+    last_fired,
+    queue,
+    unfired,
+    wait_for,
+    wake,
 )  # fmt: skip
 from npuscope.npu.timing.compiled import inner
 from npuscope.npu.timing.kinds import MTE2, MTE3, SLOTS, S, V
 from npuscope.npu.timing.l2 import L2Arrays, holds
 from npuscope.npu.timing.layout import (
-    AHEAD, BUSY, C_BUSY, C_DCACHE_HIT, C_DCACHE_MISS, C_FETCH, C_ICACHE, C_ICACHE_MISS, C_STALL, C_STALL_UB, C_WAIT,
-    CONTROL, CORE, END, F_DC_HIT, F_DC_MISS_GM, F_DC_MISS_L2, F_FLAG, F_ICACHE_MISS, F_ICACHE_NEXT, F_ISSUE, F_LINE,
-    F_UB_LOAD, F_UB_STORE, FETCH, FIRE, HIDDEN, ISSUE, K_DRAIN, K_END, K_LOAD_GM, K_LOAD_UB, K_RESULT, K_STORE_GM,
-    K_STORE_UB, K_WAIT, KIND, LINE0, LINE1, PLACE, SLOT, START, STRICT, UNKNOWN_TIME,
+    AHEAD,
+    BUSY,
+    C_BUSY,
+    C_DCACHE_HIT,
+    C_DCACHE_MISS,
+    C_FETCH,
+    C_ICACHE,
+    C_ICACHE_MISS,
+    C_STALL,
+    C_STALL_UB,
+    C_WAIT,
+    CONTROL,
+    CORE,
+    END,
+    F_DC_HIT,
+    F_DC_MISS_GM,
+    F_DC_MISS_L2,
+    F_FLAG,
+    F_ICACHE_MISS,
+    F_ICACHE_NEXT,
+    F_ISSUE,
+    F_LINE,
+    F_UB_LOAD,
+    F_UB_STORE,
+    FETCH,
+    FIRE,
+    HIDDEN,
+    ISSUE,
+    K_DRAIN,
+    K_END,
+    K_LOAD_GM,
+    K_LOAD_UB,
+    K_RESULT,
+    K_STORE_GM,
+    K_STORE_UB,
+    K_WAIT,
+    KIND,
+    LINE0,
+    LINE1,
+    PLACE,
+    SLOT,
+    START,
+    STRICT,
+    UNKNOWN_TIME,
 )  # fmt: skip
 
 
@@ -117,8 +167,8 @@ def execute(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op:
     """An instruction of the scalar unit itself. Returns an op that it must wait for and that is not known yet, else
     NOBODY, with its times set."""
     kind, settings = given.ops[op, KIND], given.settings
-    touches_ub = kind == K_LOAD_UB or kind == K_STORE_UB or kind == K_RESULT
-    drains = kind == K_DRAIN or kind == K_END
+    touches_ub = kind in (K_LOAD_UB, K_STORE_UB, K_RESULT)
+    drains = kind in (K_DRAIN, K_END)
     blocker = NOBODY
     if kind == K_WAIT:
         blocker = unfired(given, found, op, 0)
@@ -146,7 +196,7 @@ def execute(given: Given, found: Found, book: Book, l2: L2Arrays, core: int, op:
                 start = free + settings[F_FLAG]
         end = start + settings[F_UB_STORE if kind == K_STORE_UB else F_UB_LOAD]
         found.cores[C_STALL_UB, core] += end - start - settings[F_ISSUE]
-    elif kind == K_LOAD_GM or kind == K_STORE_GM:
+    elif kind in (K_LOAD_GM, K_STORE_GM):
         cost = through_cache(given, found, book, l2, core, op)
         end = start + (cost if kind == K_LOAD_GM else settings[F_DC_HIT])
     else:
@@ -169,5 +219,5 @@ def through_cache(given: Given, found: Found, book: Book, l2: L2Arrays, core: in
         return given.settings[F_DC_HIT]
     book.data[book.place[core], place] = line
     found.cores[C_DCACHE_MISS, core] += 1
-    in_l2 = holds(l2, given.ops[op, PLACE] // np.int64(given.settings[F_LINE]))
+    in_l2 = holds(l2, given.ops[op, PLACE] // int(given.settings[F_LINE]))
     return given.settings[F_DC_MISS_L2] if in_l2 else given.settings[F_DC_MISS_GM]

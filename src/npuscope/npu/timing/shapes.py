@@ -47,7 +47,8 @@ def _row(shape: Footprint) -> tuple[int, ...]:
 
 
 def explicit_table(explicit: list[Explicit]) -> np.ndarray:
-    """The same for a launch's explicit footprints, ``-1`` first: the runs have no order, so the loops are of one row."""
+    """The same for a launch's explicit footprints, ``-1`` first: the runs have no order, so the loops are of one
+    row."""
     rows = [
         (one.nbytes, one.nbytes * one.starts.size, one.starts.size, one.low, one.high, 1, 0, 1, 0, 1, 0, 0)
         for one in explicit

@@ -32,8 +32,8 @@ class Steps:
 
 
 def steps_of(rows: LaunchRows, operands: Operands, chip: Chip) -> Steps:
-    """The code of a launch. Addresses are made up: a step follows what its call executes before it, four bytes each, and
-    all of them what a kernel does at its start."""
+    """The code of a launch. Addresses are made up: a step follows what its call executes before it, four bytes each,
+    and all of them what a kernel does at its start."""
     pipe, opcode = rows.column("pipe"), rows.column("opcode")
     key = ((rows.column("site") << 16) + opcode) * 64 + pipe * 4 + rows.column("origin")
     _, first, step = np.unique(key, return_index=True, return_inverse=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from npuscope.npu.timing import layout as at
-from npuscope.npu.timing.kinds import FIX, M, MTE1, MTE2, MTE3, V, by_opcode
+from npuscope.npu.timing.kinds import FIX, MTE1, MTE2, MTE3, M, V, by_opcode
 from npuscope.npu.timing.links import NO_EDGE
 from npuscope.npu.timing.program import Program
 from npuscope.trace.schema import Space
@@ -19,6 +21,11 @@ _PATHS = {
     "fixpipe": (Space.L0C, Space.GM),
 }  # fmt: skip
 """Memories of rows that show none (the library's own), by their names."""
+
+
+def _memory_of(side: int, name: str) -> int:
+    """The memory that a row of that name reads (0) or writes (1), UNKNOWN where the name does not tell."""
+    return _PATHS.get(name, (UNKNOWN, UNKNOWN))[side]
 
 
 def cycles(values: np.ndarray) -> np.ndarray:
@@ -48,8 +55,7 @@ def transfer_table(program: Program, times: np.ndarray, results: np.ndarray) -> 
     place = np.flatnonzero(moves)
     source, target = operands.source.copy(), operands.target.copy()
     for side, number in ((source, 0), (target, 1)):
-        named = by_opcode(rows.column("opcode"), lambda name, number=number: _PATHS.get(name, (UNKNOWN, UNKNOWN))[number])
-        side[side < 0] = named[side < 0]
+        side[side < 0] = by_opcode(rows.column("opcode"), partial(_memory_of, number))[side < 0]
     nbytes = np.where(program.transfers.bytes > 0, program.transfers.bytes, rows.column("work"))
     start = np.maximum(times[at.END] - program.work.latency - program.work.busy, times[at.START])
     columns = {

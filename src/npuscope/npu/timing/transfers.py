@@ -1,4 +1,5 @@
-"""Copies through the memory that all cores share: what each asks of its port, of L2 and of GM (hardware.md 6.5, 6.6)."""
+"""Copies through the memory that all cores share: what each asks of its port, of L2 and of GM (hardware.md 6.5,
+6.6)."""
 
 from __future__ import annotations
 
@@ -134,8 +135,8 @@ def _allocates(rows: LaunchRows, operands: Operands, chosen: np.ndarray) -> np.n
 
 
 def _weights(address: np.ndarray, shape: np.ndarray, nz: np.ndarray, chip: Chip) -> np.ndarray:
-    """(accesses,): bytes that GM has to move for each byte wanted, by how the rows lie on its units and whether the copy
-    rearranges them."""
+    """(accesses,): bytes that GM has to move for each byte wanted, by how the rows lie on its units and whether the
+    copy rearranges them."""
     memory = chip.timing.memory
     place = address % memory.unit
     pitch = shape[STRIDE2] % memory.unit

@@ -8,7 +8,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing.banks import conflicts
-from npuscope.npu.timing.kinds import COMPOSED, FIX, M, MTE1, MTE2, MTE3, V, by_opcode, rate_class
+from npuscope.npu.timing.kinds import COMPOSED, FIX, MTE1, MTE2, MTE3, M, V, by_opcode, rate_class
 from npuscope.npu.timing.operands import SIZES, Operands
 from npuscope.npu.timing.shapes import TOTAL
 from npuscope.trace.rows import LaunchRows
@@ -35,7 +35,8 @@ class Work:
 
 
 def work_of(rows: LaunchRows, slot: np.ndarray, operands: Operands, chip: Chip) -> Work:
-    """The time of every row on pipe `slot` (kinds.PIPES) by itself; copies through GM are :mod:`.transfers`' business."""
+    """The time of every row on pipe `slot` (kinds.PIPES) by itself; copies through GM are :mod:`.transfers`'
+    business."""
     count = rows.instruction.shape[1]
     work = Work(np.ones(count), np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.int64))
     for pipe, fill in ((V, _vector), (M, _cube), (MTE1, _load), (FIX, _output), (MTE3, _inside), (MTE2, _inside)):
@@ -58,6 +59,8 @@ def _vector(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip
     repeats = np.where(plain, np.maximum(repeats, rows.column("a")), repeats)
     rate = _rates(chip)[opcode, SIZE_PLACE[size]]
     sides = np.bincount(operands.row, minlength=operands.rows)
+    if facts.ordered:
+        sides -= _repeated_reads(operands)
     rate = np.where(sides >= 3, np.maximum(rate, facts.operands), rate)
     passes = by_opcode(opcode, lambda name: _passes(chip, name), np.float64)
     start = facts.start * np.where(facts.ordered, 1.0, passes)  # register vectors: one vector function a call
@@ -69,6 +72,15 @@ def _vector(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip
     work.latency[chosen] = facts.latency
     work.group[chosen], work.bank[chosen] = group[chosen], bank[chosen]
     work.repeats[chosen] = repeats[chosen]
+
+
+def _repeated_reads(operands: Operands) -> np.ndarray:
+    """(rows,): reads of what the same instruction reads already, which a register vector unit does once (E-BK35)."""
+    reads = np.flatnonzero(~operands.writes)
+    order = reads[np.lexsort((operands.address[reads], operands.row[reads]))]
+    row, address, size = operands.row[order], operands.address[order], operands.shape[TOTAL, order]
+    same = (row[1:] == row[:-1]) & (address[1:] == address[:-1]) & (size[1:] == size[:-1])
+    return np.bincount(row[1:][same], minlength=operands.rows)
 
 
 def _repeating(name: str) -> bool:
@@ -96,7 +108,7 @@ def _passes(chip: Chip, name: str) -> float:
     return composed.get(name, composed["other"]) if name in COMPOSED else 1.0
 
 
-# -- cube and the memories around it ------------------------------------------------------------------------------------
+# -- cube and the memories around it -----------------------------------------------------------------------------------
 
 
 def _cube(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip, work: Work) -> None:
@@ -122,7 +134,7 @@ def path_width(chip: Chip, name: str) -> float:
 def _load(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip, work: Work) -> None:
     facts = chip.timing.mte1
     name = {Space.L0A: "l1_to_l0a", Space.L0B: "l1_to_l0b", Space.BT: "l1_to_bt", Space.UB: "l1_to_ub"}
-    widths = np.full(max(Space) + 2, float(chip.path("l1_to_l0a").port or 256) if chip.path("l1_to_l0a") else 256.0)
+    widths = np.full(max(Space) + 2, 256.0)  # the last is for loads that show no memory
     for space, path in name.items():
         found = chip.path(path)
         if found is not None:

@@ -73,7 +73,7 @@ def read_code(path: Path) -> CodeMap:
         from elftools.common.exceptions import DWARFError, ELFError
         from elftools.elf.elffile import ELFFile
     except ImportError:
-        raise NoCode("pyelftools is not installed") from None
+        raise NoCode("pyelftools is not installed (pip install 'npuscope[dumps]')") from None
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)

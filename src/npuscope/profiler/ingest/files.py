@@ -94,7 +94,7 @@ def _folder(path: Path, names: list[str]) -> DumpFolder:
         kind, number = KINDS[match["log"]], int(match["number"])
         part = (int(match["part"] or match["tail"] or 0), file)
         if kind is LogKind.TRANSFERS:
-            if match["kind"] is None and size >= SMALLEST_TRANSFERS:
+            if match["kind"] is None:
                 transfers[number].append(part)
             continue
         core = match["core"]
@@ -105,12 +105,17 @@ def _folder(path: Path, names: list[str]) -> DumpFolder:
     return DumpFolder(
         path,
         sorted(cores.values(), key=lambda core: (core.number, core.kind, core.sub)),
-        {number: _in_time(pieces) for number, pieces in sorted(transfers.items())},
+        {number: _in_time(pieces) for number, pieces in sorted(transfers.items()) if _has_content(pieces)},
         _kernel(path),
         _start(path / START_FILE),
         refused,
         empty,
     )
+
+
+def _has_content(pieces: list[tuple[int, Path]]) -> bool:
+    """Whether a transfer log, all its parts together, is long enough to hold anything."""
+    return sum(path.stat().st_size for _, path in pieces) >= SMALLEST_TRANSFERS
 
 
 def _in_time(pieces: list[tuple[int, Path]]) -> list[Path]:

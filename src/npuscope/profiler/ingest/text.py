@@ -79,10 +79,12 @@ def read_parts(parts: Sequence[Path]) -> LogText:
 
 
 def first_tick(part: Path) -> int:
-    """The tick of the first line of a file that has one, UNKNOWN if none of its first lines does."""
+    """The tick of the first line of a file that has one, UNKNOWN if none of its first lines does. A part may begin in
+    the middle of a line, whose rest tells nothing."""
     with part.open("rb") as file:
         head = file.read(1 << 16)
-    for line in head.split(NEWLINE):
+    lines = head.split(NEWLINE)
+    for line in lines if head.startswith(b"[") else lines[1:]:
         digits = bytes(line).removeprefix(b"[info]").strip().lstrip(b"[@")
         end = 0
         while end < len(digits) and 48 <= digits[end] <= 57:
