@@ -21,8 +21,8 @@ HISTORY = 4
 
 class Book(NamedTuple):
     """What is to be done, and how things stand. Arrays of records (:mod:`.layout`): `ops`, `links`, `gm`
-    (transfers.ACCESS), `cores`, `agents`, `blocks` (one more than there are), `flows`, a heap of `events`, the hash
-    table `seen`, and of one record each `settings` and `counts`. `l2`: (sets, ways) of l2.LINE. Arrays of int64:
+    (transfers.ACCESS), `cores`, `agents`, `blocks` (one more than there are), `flows`, a heap of `events`, and the hash
+    table `seen`. `l2`: (sets, ways) of l2.LINE. Arrays of int64:
     `ranges`; `recent` (cores, HISTORY); `code` and `data` (places, lines), what the caches of each core of the chip
     hold, the last line of `code` being the one that was missed last."""
 
@@ -40,8 +40,6 @@ class Book(NamedTuple):
     recent: np.ndarray
     code: np.ndarray
     data: np.ndarray
-    settings: np.ndarray
-    counts: np.ndarray
 
 
 class Room(NamedTuple):

@@ -14,19 +14,20 @@ from npuscope.npu.timing.compiled import inner, outer
 from npuscope.npu.timing.flows import advance, first_to_end, remove, share
 from npuscope.npu.timing.heap import pop, push
 from npuscope.npu.timing.kinds import MTE2, SLOTS, S
-from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, count_line, sectors_of, touch
+from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, SECTOR, count_line, touch
 from npuscope.npu.timing.layout import UNKNOWN_TIME, Record
 from npuscope.npu.timing.pipes import NO_COPY, pass_on, run_pipe
 from npuscope.npu.timing.scalar_unit import run_scalar
 
 
 @outer
-def schedule(book: Book, places: int) -> None:
-    """Fill in the times of `book`, and leave in its L2 what the launch does; the chip runs `places` blocks at a time."""
-    counts, settings = book.counts[0], book.settings[0]
+def schedule(book: Book, counting: np.ndarray, facts: np.ndarray, places: int) -> None:
+    """Fill in the times of `book`, and leave in its L2 what the launch does. `counting` and `facts` are (1,) records of
+    layout.COUNTS and layout.SETTINGS; the chip runs `places` blocks at a time."""
+    counts, settings = counting[0], facts[0]
     agents, blocks = book.agents.size, book.blocks.size - 1
     while counts.begun < min(places, blocks):
-        begin(book, counts, settings.overhead + counts.begun * settings.dispatch)
+        begin(book, counts, settings.overhead + counts.begun * settings.dispatch, -1 - counts.begun)
     now = 0.0
     while True:
         settle(book, counts, settings)
@@ -43,8 +44,7 @@ def schedule(book: Book, places: int) -> None:
             pop(book.events, counts)
             if number >= agents:
                 if counts.begun < blocks:
-                    take_over(book.cores, book.blocks, counts.begun, number - agents)
-                    begin(book, counts, now + settings.dispatch)
+                    begin(book, counts, now + settings.dispatch, number - agents)
                 continue
             start_copy(book, counts, settings, book.agents[number].next)
         else:
@@ -80,12 +80,15 @@ def settle(book: Book, counts: Record, settings: Record) -> None:
 
 
 @inner
-def begin(book: Book, counts: Record, time: float) -> None:
-    """Start the cores of the next block."""
+def begin(book: Book, counts: Record, time: float, ended: int) -> None:
+    """Start the cores of the next block, on those of one that has `ended` and with what their caches hold, or (negative)
+    on cores of its own."""
     block = book.blocks[counts.begun]
     counts.begun += 1
     for number in range(block.first, book.blocks[counts.begun].first):
         core, agent = book.cores[number], book.agents[number * SLOTS + S]
+        if ended >= 0:
+            core.place = book.cores[book.blocks[ended].first + number - block.first].place
         agent.next = core.first_op
         agent.free = time
         core.start = time
@@ -108,20 +111,12 @@ def leave(book: Book, counts: Record, number: int) -> None:
         push(book.events, counts, end, book.agents.size + core.unit)
 
 
-@inner
-def take_over(cores: np.ndarray, blocks: np.ndarray, fresh: int, ended: int) -> None:
-    """The next block runs on the cores of one that has ended, with what their caches hold."""
-    first = blocks[ended].first
-    for core in range(blocks[ended + 1].first - first):
-        cores[blocks[fresh].first + core].place = cores[first + core].place
-
-
 # -- copies through GM -------------------------------------------------------------------------------------------------
 
 
 @inner
 def start_copy(book: Book, counts: Record, settings: Record, number: int) -> None:
-    """A copy begins to move its data."""
+    """A copy begins to move its data: it goes through L2 run by run."""
     op, flow = book.ops[number], book.flows[counts.flows]
     counts.flows += 1
     flow.op = number
@@ -131,8 +126,15 @@ def start_copy(book: Book, counts: Record, settings: Record, number: int) -> Non
     flow.writes = op.bytes if op.slot != MTE2 else 0.0
     flow.gm = 0.0
     flow.arrives = 0.0
-    for access in range(op.gm0, op.gm1):
-        look_up(book, counts, settings, op, book.gm[access], flow)
+    ready = op.start + op.busy + op.latency
+    for place in range(op.gm0, op.gm1):
+        access = book.gm[place]
+        for one in range(access.count_a):
+            for two in range(access.count_b):
+                low = access.address + one * access.stride_a + two * access.stride_b
+                for _ in range(access.count_c):
+                    look_up(book.l2, book.seen, counts, settings, op, access, flow, low, ready)
+                    low += access.stride_c
 
 
 @inner
@@ -149,31 +151,20 @@ def end_copy(book: Book, counts: Record, number: int, now: float) -> None:
 
 
 @inner
-def look_up(book: Book, counts: Record, settings: Record, op: Record, access: Record, flow: Record) -> None:
-    """Take an access of a copy through L2: the bytes that it asks of GM, and when the last of what others are fetching
-    arrives."""
-    ready = op.start + op.busy + op.latency
-    for one in range(access.count_a):
-        for two in range(access.count_b):
-            low = access.address + one * access.stride_a + two * access.stride_b
-            for _ in range(access.count_c):
-                look_up_run(book, counts, settings, op, access, flow, low, ready)
-                low += access.stride_c
-
-
-@inner
-def look_up_run(
-    book: Book, counts: Record, settings: Record, op: Record, access: Record, flow: Record, low: int, ready: float
+def look_up(
+    l2: np.ndarray, seen: np.ndarray, counts: Record, settings: Record, op: Record, access: Record, flow: Record,
+    low: int, ready: float,
 ) -> None:
-    """The lines of one run of bytes from `low` on."""
+    """Look up the lines of one run of bytes from `low` on: the bytes that it asks of GM, and when the last of what others
+    are fetching arrives."""
     size, asked = settings.line, 0.0
     high = low + access.run_bytes
     weight = access.weight / 1000.0
     for line in range(low // size, (high - 1) // size + 1):
         first, last = max(low, line * size), min(high, (line + 1) * size)
-        sectors = sectors_of(first - line * size, last - line * size)
-        outcome, there = touch(book.l2, counts, line, sectors, access.write, access.allocate, ready)
-        count_line(book.seen, op.step, line, outcome == HIT)
+        sectors = (2 << (last - 1 - line * size) // SECTOR) - (1 << (first - line * size) // SECTOR)
+        outcome, there = touch(l2, counts, line, sectors, access.write, access.allocate, ready)
+        count_line(seen, op.step, line, outcome == HIT)
         if outcome == HIT:
             op.hits += 1
             flow.arrives = max(flow.arrives, there)

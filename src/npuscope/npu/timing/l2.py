@@ -48,13 +48,6 @@ def cold(chip: Chip) -> L2:
 
 
 @inner
-def sectors_of(low: int, high: int) -> int:
-    """A bit for each sector of a line that bytes `low` to `high` of it touch."""
-    first, last = low // SECTOR, (high - 1) // SECTOR
-    return ((1 << (last + 1)) - 1) & ~((1 << first) - 1)
-
-
-@inner
 def touch(
     l2: np.ndarray, counts: Record, number: int, sectors: int, writes: int, allocates: int, ready: float
 ) -> tuple[int, float]:
@@ -76,7 +69,13 @@ def touch(
                 return HIT, line.ready
             line.ready = ready
             return MISS, ready
-        if goes_before(line, ways[first]):
+        other = ways[first]
+        # The first to make room: an empty one, then those written, then the one used longest ago.
+        if other.tag != EMPTY and (
+            line.tag == EMPTY
+            or line.dirty > other.dirty
+            or (line.dirty == other.dirty and line.used < other.used)
+        ):
             first = way
     if not allocates:
         return MISS, ready
@@ -88,17 +87,6 @@ def touch(
     line.dirty = writes
     line.ready = 0.0 if writes else ready
     return outcome, ready
-
-
-@inner
-def goes_before(one: Record, other: Record) -> bool:
-    """Whether a line makes room before another of its set: an empty one, then those written, then those used longest
-    ago."""
-    if other.tag == EMPTY or one.tag == EMPTY:
-        return other.tag != EMPTY
-    if one.dirty != other.dirty:
-        return one.dirty > other.dirty
-    return one.used < other.used
 
 
 @inner

@@ -73,10 +73,10 @@ def _run(program: Program, settings: np.ndarray, chip: Chip, l2: L2) -> Book:
     book = Book(
         program.ops, program.deps, program.ranges, program.transfers.table, room.cores, room.agents, room.blocks,
         room.flows, room.events, np.zeros(_room_for_lines(program, chip), at.SEEN), l2.lines, room.recent, room.code,
-        room.data, settings, room.counts,
+        room.data,
     )  # fmt: skip
     if program.row.size:
-        schedule(book, places)
+        schedule(book, room.counts, settings, places)
     l2.clock = int(room.counts["clock"][0])
     return book
 

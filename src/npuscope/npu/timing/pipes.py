@@ -51,29 +51,22 @@ def run_pipe(book: Book, counts: Record, number: int) -> float:
 
 @inner
 def after_dependencies(ops: np.ndarray, ranges: np.ndarray, recent: np.ndarray, number: int, start: float) -> float:
-    """When a vector instruction can start, as the compiler's barriers let it; it becomes the last of the recent ones."""
+    """When a vector instruction can start, as the compiler's barriers let it: not before the end of a recent one where
+    one of the two writes what the other touches. It becomes the last of the recent ones."""
     mine = ranges[ops[number].range]
     for place in range(HISTORY):
-        if recent[place] >= 0:
-            before = ops[recent[place]]
-            if before.end > start and depends(mine, ranges[before.range]):
-                start = before.end
+        if recent[place] >= 0 and ops[recent[place]].end > start:
+            other, meets = ranges[ops[recent[place]].range], False
+            for pair in range(RANGES * RANGES):
+                one, two = 2 * (pair // RANGES), 2 * (pair % RANGES)
+                if one == 0 or two == 0:
+                    meets = meets or (mine[one] < other[two + 1] and other[two] < mine[one + 1])
+            if meets:
+                start = ops[recent[place]].end
         if place > 0:
             recent[place - 1] = recent[place]
     recent[HISTORY - 1] = number
     return start
-
-
-@inner
-def depends(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether a vector instruction must wait for an earlier one: one of them writes what the other touches."""
-    for first in range(RANGES):
-        for second in range(RANGES):
-            if (first == 0 or second == 0) and (
-                one[2 * first] < other[2 * second + 1] and other[2 * second] < one[2 * first + 1]
-            ):
-                return True
-    return False
 
 
 @inner

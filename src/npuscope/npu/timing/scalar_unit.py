@@ -30,10 +30,15 @@ def run_scalar(book: Book, counts: Record, settings: Record, number: int) -> boo
             fetch(book.code[core.place], core, agent, op, settings)
         blocker = unfired(ops, book.links, op.dep0, op.dep_issued)
         if blocker == NOBODY:
+            ready = max(op.control, last_fired(ops, book.links, op.dep0, op.dep_issued))
             if op.slot != S:
-                blocker = issue(book, counts, settings, core, agent, op, number + op.slot)
+                blocker = issue(ops, book.agents, counts, settings, core, agent, op, number + op.slot, ready)
             else:
-                blocker = execute(book, counts, settings, core, agent, op, pipes)
+                blocker = execute(ops, book.links, book.l2, book.data[core.place], settings, core, op, pipes, ready)
+                if blocker == NOBODY:
+                    agent.free = op.end
+                    agent.done = op.end
+                    wake(book.agents, counts, op)
         if blocker != NOBODY:
             wait_for(ops, agent, blocker, number)
             return False
@@ -63,26 +68,18 @@ def fetch(code: np.ndarray, core: Record, agent: Record, op: Record, settings: R
 
 
 @inner
-def ready_at(book: Book, core: Record, op: Record) -> float:
-    """When an op that nothing holds back any more is ready; counts the waiting."""
-    ready = op.control
-    latest = last_fired(book.ops, book.links, op.dep0, op.dep_issued)
-    if latest > ready:
-        core.wait += latest - ready
-        ready = latest
-    return ready
-
-
-@inner
-def issue(book: Book, counts: Record, settings: Record, core: Record, agent: Record, op: Record, number: int) -> int:
-    """Put an op into the queue of its pipe, agent `number`. Returns an op that has to leave the queue first and whose
+def issue(
+    ops: np.ndarray, agents: np.ndarray, counts: Record, settings: Record, core: Record, agent: Record, op: Record,
+    number: int, ready: float,
+) -> int:
+    """Put an op that is `ready` into the queue of its pipe, agent `number`. Returns an op that has to leave the queue first and whose
     time is not known yet, else NOBODY."""
-    pipe, left = book.agents[number], 0.0
+    pipe, left = agents[number], 0.0
     if op.ahead >= 0:
-        left = book.ops[op.ahead].start
+        left = ops[op.ahead].start
         if left == UNKNOWN_TIME:
             return op.ahead
-    ready = ready_at(book, core, op)
+    core.wait += ready - op.control
     if op.ahead >= 0 and left > ready:
         pipe.stall += left - ready
         ready = left
@@ -90,53 +87,46 @@ def issue(book: Book, counts: Record, settings: Record, core: Record, agent: Rec
     pipe.last = agent.next
     agent.free = ready + settings.issue
     if pipe.next == agent.next:  # otherwise it is on the list of what holds it up
-        queue(book.agents, counts, number)
+        queue(agents, counts, number)
     return NOBODY
 
 
 @inner
-def undone(ops: np.ndarray, pipes: np.ndarray, chosen: int) -> int:
+def completed(ops: np.ndarray, pipes: np.ndarray, chosen: int) -> tuple[int, float]:
     """An op on the `chosen` pipes of a core (a bit each) that has been issued and is not known to be complete, or
-    NOBODY."""
+    NOBODY; and when everything that was issued to them is complete, as far as that is known."""
+    latest = 0.0
     for slot in range(SLOTS):
         if chosen >> slot & 1:
             last = pipes[slot].last
             if last >= 0 and ops[last].end == UNKNOWN_TIME:
-                return last
-    return NOBODY
-
-
-@inner
-def all_done(pipes: np.ndarray, chosen: int) -> float:
-    """When everything issued to the `chosen` pipes of a core (a bit each) is complete."""
-    latest = 0.0
-    for slot in range(SLOTS):
-        if chosen >> slot & 1:
+                return last, latest
             latest = max(latest, pipes[slot].done)
-    return latest
+    return NOBODY, latest
 
 
 @inner
 def execute(
-    book: Book, counts: Record, settings: Record, core: Record, agent: Record, op: Record, pipes: np.ndarray
+    ops: np.ndarray, links: np.ndarray, l2: np.ndarray, data: np.ndarray, settings: Record, core: Record, op: Record,
+    pipes: np.ndarray, ready: float,
 ) -> int:
-    """An instruction of the scalar unit itself. Returns an op that it must wait for and that is not known yet, else
-    NOBODY, with its times set."""
-    kind, awaited = op.kind, 0
+    """An instruction of the scalar unit itself, which is `ready`. Returns an op that it must wait for and that is not
+    known yet, else NOBODY, with its times set."""
+    kind, awaited, blocker = op.kind, 0, NOBODY
     touches_ub = kind == K_LOAD_UB or kind == K_STORE_UB or kind == K_RESULT  # noqa: PLR1714 - compiles faster
     if kind == K_DRAIN or kind == K_END:  # noqa: PLR1714
         awaited = ALL_PIPES
-    elif touches_ub and op.strict:
+    elif touches_ub and op.strict == 1:
         awaited = UB_PIPES
-    blocker = undone(book.ops, pipes, awaited)
+    blocker, free = completed(ops, pipes, awaited)
     if kind == K_WAIT:
-        blocker = unfired(book.ops, book.links, op.dep_issued, op.dep1)
+        blocker = unfired(ops, links, op.dep_issued, op.dep1)
     if blocker != NOBODY:
         return blocker
-    ready, free = ready_at(book, core, op), all_done(pipes, awaited)
+    core.wait += ready - op.control
     start, end = ready, ready + settings.issue
     if kind == K_WAIT:
-        end = max(end, last_fired(book.ops, book.links, op.dep_issued, op.dep1))
+        end = max(end, last_fired(ops, links, op.dep_issued, op.dep1))
         core.wait += end - start
     elif touches_ub:
         if awaited and free > start:
@@ -147,11 +137,9 @@ def execute(
     elif awaited:
         end = max(end, free)
         core.wait += end - start
-    elif kind == K_LOAD_GM:
-        end = start + through_cache(book, settings, core, op)
-    elif kind == K_STORE_GM:
-        through_cache(book, settings, core, op)
-        end = start + settings.dc_hit
+    elif kind == K_LOAD_GM or kind == K_STORE_GM:  # noqa: PLR1714
+        cost = through_cache(l2, data, settings, core, op)
+        end = start + (cost if kind == K_LOAD_GM else settings.dc_hit)
     else:
         end = start + op.busy
         core.busy += op.busy - settings.issue
@@ -159,20 +147,17 @@ def execute(
     op.start = start
     op.end = end
     op.fire = end
-    agent.free = end
-    agent.done = end
-    wake(book.agents, counts, op)
     return NOBODY
 
 
 @inner
-def through_cache(book: Book, settings: Record, core: Record, op: Record) -> float:
+def through_cache(l2: np.ndarray, data: np.ndarray, settings: Record, core: Record, op: Record) -> float:
     """Cycles of a scalar access to GM through the data cache, which keeps the line."""
     line = op.place >> 6
     place = line % core.data_lines
-    if book.data[core.place, place] == line:
+    if data[place] == line:
         core.dcache_hit += 1
         return settings.dc_hit
-    book.data[core.place, place] = line
+    data[place] = line
     core.dcache_miss += 1
-    return settings.dc_miss_l2 if holds(book.l2, op.place // settings.line) else settings.dc_miss_gm
+    return settings.dc_miss_l2 if holds(l2, op.place // settings.line) else settings.dc_miss_gm
