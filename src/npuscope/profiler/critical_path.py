@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -66,12 +64,15 @@ def critical_path(timeline: Timeline) -> CriticalPath:
         none = np.zeros(0, np.int64)
         return CriticalPath(none, none, none, none)
     core, lane = timeline.slice("core"), timeline.slice("lane")
-    pieces = _walker()(
+    from npuscope.profiler.critical_walk import walk  # compiled at its first use
+
+    pieces = np.empty((8 * start.size + 8, 4), np.int64)  # takes no memory where nothing is written
+    count = walk(
         start, end, timeline.slice("issue"), lane,
         *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), *_sources(timeline),
-        draining(timeline) + 2 * ending(timeline),
+        draining(timeline) + 2 * ending(timeline), int(np.argmax(end)), pieces,
     )  # fmt: skip
-    found, begin, finish, kind = np.array(pieces, np.int64).reshape(-1, 4).T[:, ::-1]
+    found, begin, finish, kind = pieces[:count].T[:, ::-1].copy()
     keep = finish > begin
     return _joined(CriticalPath(found[keep], begin[keep], finish[keep], kind[keep]))
 
@@ -137,92 +138,3 @@ def _sources(timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
     found[target[order]] = source[order]
     cross[target[order]] = timeline.edge("kind")[order] == EdgeKind.CROSS
     return found, cross
-
-
-@cache
-def _walker() -> Any:
-    """The walk, compiled when first needed."""
-    from numba import njit
-
-    return njit(cache=True)(_walk)
-
-
-SHORT = 16
-"""Cycles between two issues that are the scalar unit's own; a longer gap may be a full queue."""
-DEPTH = 64
-"""How many places back an instruction can be that made room in a queue (no chip's queues are deeper)."""
-
-
-def _walk(
-    start: np.ndarray,
-    end: np.ndarray,
-    issue: np.ndarray,
-    lane: np.ndarray,
-    before_in_lane: np.ndarray,
-    latest_in_lane: np.ndarray,
-    before: np.ndarray,
-    latest: np.ndarray,
-    released: np.ndarray,
-    crossing: np.ndarray,
-    drains: np.ndarray,
-) -> list[tuple[int, int, int, int]]:
-    """(slice, from, to, piece) backwards from the end. Compiled by numba: plain loops, no Python objects."""
-    work, queue, begin, signal, everything, scalar = 0, 1, 2, 3, 6, 0
-    at = int(np.argmax(end))
-    time = end[at]
-    pieces = [(at, time, time, work)]
-    for _ in range(8 * start.size + 8):  # a path visits a slice at most a few times; never walk for ever
-        source = released[at]
-        if source >= 0 and end[source] > start[at] and end[source] <= time and source != at:
-            pieces.append((at, end[source], time, signal if crossing[at] else work))
-            at, time = source, end[source]
-            continue
-        under_way = latest[at] if lane[at] == everything or drains[at] == 2 else latest_in_lane[at]
-        if drains[at] and under_way >= 0 and start[at] < end[under_way] <= time:
-            pieces.append((at, end[under_way], time, work))
-            at, time = under_way, end[under_way]
-            continue
-        began = min(start[at], time)
-        pieces.append((at, began, time, work))
-        time = began
-        previous = latest[at] if lane[at] == everything else before_in_lane[at]
-        queued = issue[at]
-        if previous >= 0 and (queued < 0 or min(end[previous], time) >= queued):
-            done = min(end[previous], time)
-            pieces.append((at, done, time, queue))
-            at, time = previous, done
-            continue
-        # The scalar unit was late: back along what it issued.
-        while True:
-            issued = min(issue[at], time) if issue[at] >= 0 else time
-            pieces.append((at, issued, time, queue))
-            time = issued
-            earlier = before[at]
-            source = released[at]
-            if source >= 0 and end[source] <= time and (earlier < 0 or end[source] >= issue[earlier]):
-                pieces.append((at, end[source], time, signal))  # the scalar unit waited for a message
-                at, time = source, end[source]
-                break
-            if earlier < 0:
-                pieces.append((-1, 0, time, begin))
-                return pieces
-            if lane[earlier] == scalar or issue[earlier] < 0 or issue[at] < 0:
-                done = min(end[earlier], time)
-                pieces.append((at, done, time, queue))
-                at, time = earlier, done
-                break
-            if time - issue[earlier] > SHORT:
-                room = before_in_lane[at]
-                for _step in range(DEPTH):
-                    if room < 0 or start[room] <= time:
-                        break
-                    room = before_in_lane[room]
-                if room >= 0 and start[room] > issue[earlier] and start[room] >= time - 2:
-                    pieces.append((at, min(start[room], time), time, queue))
-                    at, time = room, min(start[room], time)
-                    break
-            done = min(issue[earlier], time)
-            pieces.append((at, done, time, queue))
-            at, time = earlier, done
-    pieces.append((-1, 0, time, begin))
-    return pieces

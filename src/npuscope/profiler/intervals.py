@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from npuscope.npu.timing.compiled import outer
 
 
-@njit(cache=True)
 def covered(
     order: np.ndarray,
     start: np.ndarray,
@@ -24,12 +23,29 @@ def covered(
     """
     total = np.zeros(shape, np.int64)
     until = np.full(shape, np.iinfo(np.int64).min, np.int64)
-    for index in order:
+    _cover(order, start, end, kind, core, first, groups, total, until)
+    return total
+
+
+@outer
+def _cover(
+    order: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    kind: np.ndarray,
+    core: np.ndarray,
+    first: np.ndarray,
+    groups: np.ndarray,
+    total: np.ndarray,
+    until: np.ndarray,
+) -> None:
+    """Add to `total`; `until` is how far each group has been counted on each core."""
+    for place in range(order.size):
+        index = order[place]
         one = core[index]
-        for place in range(first[kind[index]], first[kind[index] + 1]):
-            group = groups[place]
-            begin = max(start[index], until[group, one])
+        for owner in range(first[kind[index]], first[kind[index] + 1]):
+            group = groups[owner]
+            begin = start[index] if start[index] > until[group, one] else until[group, one]
             if end[index] > begin:
                 total[group, one] += end[index] - begin
                 until[group, one] = end[index]
-    return total

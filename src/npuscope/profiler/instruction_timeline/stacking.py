@@ -12,5 +12,7 @@ def stacked(group: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray
 
     order = np.lexsort((end, start, group))
     rows = np.empty(order.size, np.int64)
-    rows[order] = stack(group[order], start[order], end[order])
+    found = np.empty_like(rows)
+    stack(group[order], start[order], end[order], found, np.empty_like(rows))
+    rows[order] = found
     return rows
