@@ -130,9 +130,7 @@ def settle(given: Given, found: Found, book: Book, l2: L2Arrays) -> None:
             continue  # its copy is under way
         start = run_pipe(given, found, book, agent)
         if start != NO_COPY:
-            op = book.agents[A_NEXT, agent]
-            found.times[op, START] = start
-            wake(book, op)
+            wake(book, book.agents[A_NEXT, agent])
             push(book, start, agent)
 
 

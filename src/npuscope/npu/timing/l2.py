@@ -121,8 +121,10 @@ def holds(l2: L2Arrays, line: int) -> bool:
 def count_line(table: np.ndarray, step: int, line: int, hit: bool) -> None:
     """Count an access in an open hash table (slots, 4): step + 1 (0: free), line, hits, misses."""
     mask = table.shape[0] - 1
-    slot = ((line * 0x9E3779B1 + step * 0x85EBCA77) ^ (line >> 15)) & mask
+    first = slot = ((line * 0x9E3779B1 + step * 0x85EBCA77) ^ (line >> 15)) & mask
     while table[slot, 0] != 0 and not (table[slot, 0] == step + 1 and table[slot, 1] == line):
         slot = (slot + 1) & mask
+        if slot == first:
+            return  # full: accesses outside every buffer can be more than there is room for
     table[slot, 0], table[slot, 1] = step + 1, line
     table[slot, 2 if hit else 3] += 1

@@ -68,7 +68,7 @@ def _run(program: Program, chip: Chip, l2: L2) -> Found:
     icache = chip.timing.icache
     given = Given(
         program.ops, program.costs, program.deps, program.ranges, np.ascontiguousarray(program.transfers.table.T),
-        units,        np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
+        units, np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
         np.array([core.type is CoreType.AIC for core in cores], np.int64),
         np.array([one.bytes // one.line_bytes for one in (chip.dcache.aiv, chip.dcache.aic)], np.int64),
         np.array([icache.bytes_aiv, icache.bytes_aic], np.int64) // icache.line_bytes, settings,

@@ -33,6 +33,7 @@ from npuscope.npu.timing.layout import (
     RANGE,
     RANGES,
     START,
+    STRICT,
     UNKNOWN_TIME,
 )  # fmt: skip
 
@@ -62,11 +63,13 @@ def run_pipe(given: Given, found: Found, book: Book, agent: int) -> float:
         elif kind == K_BARRIER:
             end = fire = free = max(end, done)
         else:
+            if kind == K_COPY:
+                latest = max(start, latest)
+                found.times[op, START] = start if given.ops[op, STRICT] else latest
+                return latest
             start = max(start, latest)
             if given.ops[op, RANGE] >= 0:
                 start = after_dependencies(given, found, book, agent // SLOTS, op, start)
-            if kind == K_COPY:
-                return start
             free = start + given.costs[op, BUSY]
             end = fire = free + given.costs[op, LATENCY]
         found.times[op, START] = start
