@@ -12,7 +12,16 @@ from npuscope.trace.events import HardEvent
 from npuscope.trace.footprint import Footprint, intern
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import (
-    ACCESS_COLUMNS, INSTRUCTION_COLUMNS, OPCODES, Buffer, Launch, Origin, Pipe, Role, Site, Space,
+    ACCESS_COLUMNS,
+    INSTRUCTION_COLUMNS,
+    OPCODES,
+    Buffer,
+    Launch,
+    Origin,
+    Pipe,
+    Role,
+    Site,
+    Space,
 )  # fmt: skip
 
 GM = 0x1000_0000_0000

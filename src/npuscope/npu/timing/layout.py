@@ -5,9 +5,9 @@ from __future__ import annotations
 # -- ops: (ops, OP_FIELDS) int64, the instructions of a launch sorted by core, in the order in which each issues them --
 
 CORE, SLOT, KIND, NEXT, AHEAD, LINE0, LINE1, RANGE, GM0, GM1, DEP0, DEP1, STEP, PLACE, STRICT = range(15)
-"""Core; pipe (kinds.PIPES); kinds.Kind; the next op of the same pipe and core, and the one `depth` before it (-1:
-none); first and last line of code; row of `ranges` (-1: none); part of `gm`; part of `deps`; the step; the address of
-a scalar access to GM; whether a scalar access to UB waits for the pipes (the compiler's or the library's own flags), or a copy
+"""Core; pipe (kinds.PIPES); kinds.Kind; the next op of the same pipe and core, and the `depth`-th before it (-1: none);
+first and last line of code; row of `ranges` (-1: none); part of `gm`; part of `deps`; the step; the address of a scalar
+access to GM; whether a scalar access to UB waits for the pipes (the compiler's or the library's own flags), or a copy
 that waits has its pipe meanwhile (unit flags)."""
 OP_FIELDS = 15
 
