@@ -29,7 +29,8 @@ LANES: Mapping[str, Lane] = {
     "fix": Lane.FIXP,
     "scalar": Lane.SCALAR,
 }
-SYNCHRONISATION = ("set_flag", "wait_flag", "pipe_barrier")
+SYNCHRONISATION = ("SET_", "WAIT_", "BAR", "CROSS_CORE")
+"""How the instructions begin that move no data and compute nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,7 @@ def timed(run: Callable[[], None], chip: str, overrides: Mapping[str, float] | N
 def figure(timeline: Timeline, metric: str) -> float:
     """A figure in us: ``task`` of the whole task, ``core`` the mean time of its cores, a pipe's name its busy time, the
     mean over the cores that have such a pipe. ``cycles`` are cycles per instruction of the vector unit, ``products``
-    cycles from the first to the last Mmad,
-    ``vectors`` from the first to the last vector instruction."""
+    cycles from the first to the last Mmad, ``vectors`` from the first to the last vector instruction."""
     match metric:
         case "task":
             return timeline.microseconds
@@ -111,12 +111,8 @@ def per_instruction(timeline: Timeline) -> float:
 
 def work(timeline: Timeline, lane: Lane) -> np.ndarray:
     """Which slices do something on a lane, (slices,) of bool: neither set nor wait nor barrier."""
-    idle = np.array([step.text.lower() in SYNCHRONISATION or _waits(step.text) for step in timeline.steps])
+    idle = np.array([step.text.startswith(SYNCHRONISATION) for step in timeline.steps])
     return (timeline.slice("lane") == lane) & ~idle[timeline.slice("step")]
-
-
-def _waits(text: str) -> bool:
-    return text.lower().startswith(("set_", "wait_", "bar", "cross_core", "pipe_bar"))
 
 
 def busy(timeline: Timeline, lane: Lane) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from npuscope.cli.profile_folder import STATUS, Place, RunFolder
+from npuscope.cli.profile_options import FORMATS
 from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
 from npuscope.profiler.cores import core_names
@@ -17,7 +18,9 @@ from npuscope.profiler.insight import Blocks, Mode, wanted_types
 from npuscope.profiler.instruction_timeline.communication import communication
 from npuscope.profiler.instruction_timeline.instructions import instr_timeline
 from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels
+from npuscope.profiler.instruction_timeline.marks import user_marks
 from npuscope.profiler.instruction_timeline.pipes import EVERY_PIPE, PipeChoice
+from npuscope.profiler.instruction_timeline.soundness import complaints
 from npuscope.profiler.instruction_timeline.states import pipe_timeline
 from npuscope.profiler.instruction_timeline.warps import WarpFeature, is_simt, not_simt, warps
 from npuscope.profiler.metrics import metric_tables
@@ -40,8 +43,6 @@ from npuscope.profiler.writers.trace_json import (
 from npuscope.report.profile.document import profile_json
 from npuscope.report.profile.page import page
 from npuscope.trace.timeline import Timeline
-
-FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
 
 TRACE = "trace.json"
 SIMT_ARCH = "3510"
@@ -88,6 +89,7 @@ class LaunchFiles:
     def write(self) -> list[str]:
         """Write them; returns the warnings."""
         selection = self.wanted.selection
+        self.warnings += complaints([self.profile.timeline])
         self._count()
         if not selection.simulator:
             self._on_board()
@@ -189,6 +191,8 @@ class LaunchFiles:
         for core, name in enumerate(core_names(timeline.launch)):
             with _opened(place.inside(name), TRACE) as file:
                 traces.write(file, core)
+        whole = self.profile.timeline
+        whole.losses = (*whole.losses, *user_marks(timeline).losses)
 
     def _of_cores(self) -> Profile:
         """The profile of the cores that are wanted."""

@@ -66,10 +66,12 @@ class Place:
 
 
 class RunFolder:
-    """The folder of a run. `root` is its final place, in which only whole launches appear."""
+    """The folder of a run. `root` is its final place, in which only whole launches appear. With `unique` the names of
+    a launch's files begin with its kernel and order, ``add_0.trace.json``, so that several can lie side by side."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, unique: bool = False) -> None:
         self.root = root
+        self.unique = unique
         self.stage = root / STAGE
         self._owner = os.getpid()
         self._written: list[str] = []
@@ -116,8 +118,9 @@ class RunFolder:
         """Give everything its final name and modes, and remove what was for the time of the run."""
         with words_for(self.root):
             self._clear()
-            for launch in self._launches:
-                self._settle(self._staged(*launch), self.root / self.final(*launch))
+            for device, kernel, order in self._launches:
+                begin = f"{folder_name(kernel)}_{order}." if self.unique else ""
+                self._settle(self._staged(device, kernel, order), self.root / self.final(device, kernel, order), begin)
 
     def _clear(self) -> None:
         """Remove what an earlier run wrote here, by its own list, and nothing else."""
@@ -132,13 +135,15 @@ class RunFolder:
                 if folder != Path("."):
                     (self.root / folder).rmdir()
 
-    def _settle(self, staged: Path, final: Path) -> None:
-        """Move a folder's files to where they stay; the moment in their names goes where it tells nothing."""
+    def _settle(self, staged: Path, final: Path, begin: str = "") -> None:
+        """Move a folder's files to where they stay, with `begin` before their names; the moment in the names goes where
+        it tells nothing."""
         alone = final.absolute() == self.root.absolute()
         for file in sorted(path for path in staged.rglob("*") if path.is_file()):
             target = final / file.relative_to(staged)
             if alone:
                 target = target.with_name(re.sub(r"_\d{17}(\.csv)$", r"\1", target.name))
+            target = target.with_name(begin + target.name)
             file.chmod(FILE_MODE)
             make_folder(target.parent)
             os.replace(file, target)

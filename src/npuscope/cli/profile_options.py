@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
-from npuscope.cli.profile_files import FORMATS
 from npuscope.errors import UserError
+
+FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
+"""What of a launch can be written."""
 
 PATH = click.Path(path_type=Path)
 MOST = 20
@@ -21,6 +23,8 @@ def profile_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--output", "-o", type=PATH, metavar="DIR", help="Write files to DIR (without: print only)."),
         click.option("--format", "form", default="all", metavar="NAMES",
                      help=f"Which files, by comma: {', '.join(FORMATS)} or all (default)."),
+        click.option("--unique-names", "unique", is_flag=True,
+                     help="Begin the names of a launch's files with KERNEL_ORDER., to open several side by side."),
         click.option("--metrics", default="full,TimelineDetail", metavar="NAMES",
                      help="What of a launch, by comma, as --aic-metrics of msopprof; basic, full, timeline: several."),
         click.option("--kernel", default="", metavar="NAMES",

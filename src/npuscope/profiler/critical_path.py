@@ -5,8 +5,9 @@ It is walked back from the last instruction to end. What let an instruction star
 * the set that a wait was let go by, where the wait was still standing then;
 * for a set, a barrier or the end of the kernel, the instruction that it stood behind until that was done;
 * the instruction before it in its pipe, where it was already in the queue when that one was done;
-* otherwise the scalar unit, which had not issued it yet: the path goes on at the instruction that was issued before,
-  or, where the queue of the pipe was full, at the one that made room in it.
+* otherwise the scalar unit, which had not issued it yet: the path goes on at the message of another core that it had
+  to have first, at the instruction that was issued before, or, where the queue of the pipe was full, at the one that
+  made room in it.
 
 Every cycle from the end of the launch back to its start belongs to exactly one piece of the path.
 """
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.profiler.waits import draining, ending
-from npuscope.trace.timeline import Lane, Timeline
+from npuscope.trace.timeline import EdgeKind, Lane, Timeline
 
 
 class Piece(IntEnum):
@@ -30,6 +31,7 @@ class Piece(IntEnum):
     WORK = 0  # an instruction under way
     ISSUE = 1  # not yet issued, or issued and not yet started: the scalar unit's time
     START = 2  # before the first instruction of a core: launch overhead
+    SIGNAL = 3  # what it waits for is on its way from another core
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     core, lane = timeline.slice("core"), timeline.slice("lane")
     pieces = _walker()(
         start, end, timeline.slice("issue"), lane,
-        *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), _sources(timeline),
+        *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), *_sources(timeline),
         draining(timeline) + 2 * ending(timeline),
     )  # fmt: skip
     found, begin, finish, kind = np.array(pieces, np.int64).reshape(-1, 4).T[:, ::-1]
@@ -84,9 +86,10 @@ def _joined(path: CriticalPath) -> CriticalPath:
 
 
 def lane_shares(timeline: Timeline, path: CriticalPath) -> dict[str, int]:
-    """Cycles of the path by what they were spent on: the names of lanes, ``issue`` and ``start``; the most first."""
+    """Cycles of the path by what they were spent on: the names of lanes, ``issue``, ``start`` and ``signal``; the
+    most first."""
     lanes = timeline.slice("lane")
-    shares = {"issue": path.of(Piece.ISSUE), "start": path.of(Piece.START)}
+    shares = {"issue": path.of(Piece.ISSUE), "start": path.of(Piece.START), "signal": path.of(Piece.SIGNAL)}
     work = path.piece == Piece.WORK
     cycles = np.bincount(lanes[path.slice[work]], path.cycles[work], minlength=max(Lane) + 1)
     shares |= {lane.name: int(cycles[lane]) for lane in Lane}
@@ -124,13 +127,16 @@ def _previous(group: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return before, latest
 
 
-def _sources(timeline: Timeline) -> np.ndarray:
-    """For each slice the set that let it go, -1 for none; the last one where there are several."""
+def _sources(timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
+    """For each slice the set that let it go, -1 for none, and whether that was another core's; the last one where there
+    are several."""
     found = np.full(timeline.slices.shape[1], -1, np.int64)
+    cross = np.zeros(found.size, bool)
     source, target = timeline.edge("source"), timeline.edge("target")
     order = np.argsort(timeline.slice("end")[source], kind="stable")
     found[target[order]] = source[order]
-    return found
+    cross[target[order]] = timeline.edge("kind")[order] == EdgeKind.CROSS
+    return found, cross
 
 
 @cache
@@ -157,17 +163,18 @@ def _walk(
     before: np.ndarray,
     latest: np.ndarray,
     released: np.ndarray,
+    crossing: np.ndarray,
     drains: np.ndarray,
 ) -> list[tuple[int, int, int, int]]:
     """(slice, from, to, piece) backwards from the end. Compiled by numba: plain loops, no Python objects."""
-    work, queue, begin, everything, scalar = 0, 1, 2, 6, 0
+    work, queue, begin, signal, everything, scalar = 0, 1, 2, 3, 6, 0
     at = int(np.argmax(end))
     time = end[at]
     pieces = [(at, time, time, work)]
     for _ in range(8 * start.size + 8):  # a path visits a slice at most a few times; never walk for ever
         source = released[at]
         if source >= 0 and end[source] > start[at] and end[source] <= time and source != at:
-            pieces.append((at, end[source], time, work))
+            pieces.append((at, end[source], time, signal if crossing[at] else work))
             at, time = source, end[source]
             continue
         under_way = latest[at] if lane[at] == everything or drains[at] == 2 else latest_in_lane[at]
@@ -193,7 +200,7 @@ def _walk(
             earlier = before[at]
             source = released[at]
             if source >= 0 and end[source] <= time and (earlier < 0 or end[source] >= issue[earlier]):
-                pieces.append((at, end[source], time, queue))  # a message from another core: the scalar unit waited
+                pieces.append((at, end[source], time, signal))  # the scalar unit waited for a message
                 at, time = source, end[source]
                 break
             if earlier < 0:

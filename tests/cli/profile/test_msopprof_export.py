@@ -220,3 +220,12 @@ def test_warps(msopprof: Run, results: Any, tmp_path: Path) -> None:
     ends = [drawn[f"WARP_{warp}"]["args"]["detail"].rpartition(", ")[2] for warp in range(3)]
     assert ends == ["[threadNum:32]", "[threadNum:32]", "[threadNum:16]"]
     assert all(event["dur"] > 0 for event in drawn.values())
+
+
+def test_a_trace_that_shows_nothing(msopprof: Run, results: Any, tmp_path: Path) -> None:
+    """Logs in which no instruction lasts (opprof.md 9, pain 4): it is said, for people and for programs."""
+    core(tmp_path / "logs", line(10, 0x100, "VEC", "VADD"), line(10, 0x100, "VEC", "VADD"))
+    done = msopprof("simulator", "--export=logs", B1)
+    assert done.returncode == 0, done.stdout
+    assert "no instruction takes any time" in done.stdout
+    assert [text for text in results.status["warnings"] if text.endswith("no instruction takes any time")]

@@ -87,6 +87,20 @@ def test_a_trace(inside: Run, trace: Path, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_names_of_their_own(inside: Run, trace: Path, tmp_path: Path) -> None:
+    """Files of several launches that are opened side by side have different names (opprof.md 9, pain 5); a run that
+    writes there again removes them."""
+    done = inside("profile", "-o", "out", "--unique-names", "--format", "csv,trace", trace)
+    assert done.returncode == 0, done.stderr
+    names = [Path(name).name for name in status(tmp_path / "out")["files"]]
+    assert {"copy_0.trace.json", "copy_1.trace.json", "other_0.trace.json"} <= set(names)
+    assert all(name.startswith(("copy_0.", "copy_1.", "other_0.")) for name in names if name != "status.json")
+    assert any(re.fullmatch(r"other_0\.OpBasicInfo_\d{17}\.csv", name) for name in names)
+    done = inside("profile", "-o", "out", "--unique-names", "--format", "csv", "--launches", "1", trace)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "copy_0.OpBasicInfo.csv").is_file() and not list((tmp_path / "out").rglob("*trace.json"))
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -1,8 +1,13 @@
 """Warp lanes and stall reasons (opprof.md 3.7, T33, T49-T51)."""
 
+import json
+
 import numpy as np
 import pytest
 
+from npuscope.cli.profile_files import Wanted, write_launch
+from npuscope.cli.profile_folder import Place
+from npuscope.npu.chip import load_chip
 from npuscope.profiler.instruction_timeline.warps import (
     REASONS,
     StallSamples,
@@ -11,6 +16,8 @@ from npuscope.profiler.instruction_timeline.warps import (
     not_simt,
     warps,
 )
+from npuscope.profiler.profile import Profile
+from npuscope.profiler.selection import A5, select
 from npuscope.profiler.writers.trace_json import OnBoard, write_on_board
 from npuscope.trace.schema import CoreInfo, CoreType
 from npuscope.trace.timeline import Lane
@@ -50,6 +57,21 @@ def test_warp_lanes_of_the_trace(hand, written) -> None:
     assert found[2]["args"] == {"block_id": 1, "core_id": 1, "core_type": "veccore0", "warp_id": 0}
 
 
+def test_an_on_board_run_has_warp_lanes(hand, tmp_path) -> None:
+    """T49: they are there by default on a chip that has warps, one for each 32 threads; T50: not for another kernel."""
+    threads = 100
+    warp_rows = [simt(number, 1000 + number, 1900 - number, min(32, threads - 32 * number)) for number in range(4)]
+    plain = {"text": "VADD", "lane": Lane.VECTOR, "start": 1, "end": 2}
+    for name, rows in (("simt", warp_rows), ("simd", [plain])):
+        place = Place(tmp_path / name)
+        assert write_launch(place, Profile(hand(rows), load_chip("950PR")), Wanted(select((), A5))) == []
+    events = json.loads((tmp_path / "simt" / "trace.json").read_text())["traceEvents"]
+    lanes = [e for e in events if e["ph"] == "X" and e["pid"] == "warp.core0.veccore0"]
+    assert sorted(e["tid"] for e in lanes) == [f"Warp {number}" for number in range(-(-threads // 32))]
+    assert all(e["dur"] > 0 for e in lanes)
+    assert not (tmp_path / "simd" / "trace.json").exists()
+
+
 def test_stall_reasons_add_up() -> None:
     counts = np.zeros((3, 9), np.int64)
     counts[0, 2], counts[0, 8] = 30, 10
@@ -58,7 +80,9 @@ def test_stall_reasons_add_up() -> None:
     assert found.samples == 60 == sum(count for _, count in found.top()) + counts[:, 8].sum()
     assert found.top()[:3] == [("Scoreboard_Not_Ready", 30), ("Warp_Level_Sync", 15), ("IBuf_Empty", 5)]
     assert len(found.top()) == len(REASONS) == 8
-    assert found.percent(True) == pytest.approx([40 / 0.6, 25, 5 / 0.6]) and found.percent(True).sum() == pytest.approx(100)
+    assert found.percent(True) == pytest.approx([40 / 0.6, 25, 5 / 0.6]) and found.percent(True).sum() == pytest.approx(
+        100
+    )
     assert found.percent(False) == pytest.approx([60, 30, 10])
     assert found.details(0, True)["Active"] == 10 and "Active" not in found.details(0, False)
     assert StallSamples(np.array([1]), np.zeros((1, 9), np.int64)).percent(True).tolist() == [0.0]

@@ -38,7 +38,7 @@ def test_a_launch() -> None:
         "modelled",
     )
     assert launch["cores"] == ["AIV 0", "AIV 1"]
-    assert launch["pipes"]["MTE2"] == {"busy": 800, "wait": 0, "instructions": 2}
+    assert launch["pipes"]["MTE2"] == {"busy": 800, "wait": 0, "instructions": 2, "overlap": 0}
     assert launch["traffic"] == {"gm_read": 16384, "gm_written": 0, "l2_hits": 8, "l2_misses": 24}
     assert launch["critical_path"] == {"MTE2": 400, "VECTOR": 300, "start": 100}
     assert launch["bound"] == {
@@ -88,6 +88,7 @@ def test_a_launch_in_which_nothing_ran() -> None:
 def test_every_field_is_described() -> None:
     maker = Maker()
     on_line(maker, maker.slice("VADD", Lane.VECTOR, 0, 1000), 3)
+    on_line(maker, maker.move("MOV_OUT_TO_UB", Lane.MTE2, 900, 1000, Space.GM, Space.UB, 64), 4)
     found = read(profile(maker))
     launch = found["launches"][0]
     names = {
@@ -96,7 +97,7 @@ def test_every_field_is_described() -> None:
         *launch["lines"][0],
         *launch["advice"][0],
         *launch["speed_of_light"][0],
-        *launch["pipes"]["VECTOR"],
+        *launch["pipes"]["MTE2"],
     }
     described = set(re.findall(r"``(\w+)``", document.__doc__ or ""))
     assert names <= described

@@ -16,6 +16,7 @@ from npuscope.npu.timing.book import (
     N_EVENTS,
     N_FLOWS,
     N_TODO,
+    P_DONE,
     P_FREE,
     Book,
     Found,
@@ -190,12 +191,14 @@ def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int)
 
 @inner
 def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> None:
-    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency."""
+    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before those
+    ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
     op = book.flow_ops[flow]
     agent = given.ops[op, CORE] * SLOTS + given.ops[op, SLOT]
     arrives = book.flows[ARRIVES, flow]
     remove(book, flow)
     end = max(now + given.costs[op, LATENCY_HIT if found.result[op, MISSES] == 0 else LATENCY], arrives)
+    end = max(end, book.state[P_DONE, agent])
     pass_on(given, found, book, agent, op, now, end, end)
     queue(book, agent)
 

@@ -71,7 +71,7 @@ def run_pipe(given: Given, found: Found, book: Book, agent: int) -> float:
             if given.ops[op, RANGE] >= 0:
                 start = after_dependencies(given, found, book, agent // SLOTS, op, start)
             free = start + given.costs[op, BUSY]
-            end = fire = free + given.costs[op, LATENCY]
+            end = fire = max(free + given.costs[op, LATENCY], done)
         found.times[op, START] = start
         pass_on(given, found, book, agent, op, free, end, fire)
     return NO_COPY

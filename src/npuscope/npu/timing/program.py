@@ -9,6 +9,7 @@ import numpy as np
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing import layout as at
 from npuscope.npu.timing.kinds import FIX, MTE2, MTE3, SLOT_OF_PIPE, SLOTS, Kind, S, V, by_opcode, kind_of
+from npuscope.npu.timing.library_rows import tell
 from npuscope.npu.timing.library_tiles import spread, tiles_of
 from npuscope.npu.timing.links import Links, kinds_waiting, links_of
 from npuscope.npu.timing.operands import Operands, operands_of
@@ -44,8 +45,9 @@ class Program:
 def program_of(rows: LaunchRows, chip: Chip) -> Program:
     """Everything that does not depend on time."""
     operands = operands_of(rows)
+    tell(rows, operands)
     slot = SLOT_OF_PIPE[rows.column("pipe")]
-    kind = _kinds(rows, slot, operands)
+    kind = _kinds(rows, slot, operands, chip)
     copies = kind == Kind.COPY
     steps = steps_of(rows, operands, chip)
     work = work_of(rows, slot, operands, chip)
@@ -77,7 +79,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     )  # fmt: skip
 
 
-def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands) -> np.ndarray:
+def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands, chip: Chip) -> np.ndarray:
     """How each row runs."""
     kind = by_opcode(rows.column("opcode"), kind_of)
     work = kind == Kind.WORK
@@ -91,6 +93,8 @@ def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands) -> np.ndarray
     kind[(kind == Kind.LOAD_UB) & has_gm] = Kind.LOAD_GM
     kind[(kind == Kind.STORE_UB) & has_gm] = Kind.STORE_GM
     kind[(kind == Kind.BARRIER) & (rows.column("pipe") == Pipe.ALL)] = Kind.DRAIN
+    if chip.timing.vector.ordered:  # the hardware orders vector instructions: a barrier holds nothing up
+        kind[(kind == Kind.BARRIER) & (slot == V)] = Kind.WORK
     return kind
 
 
@@ -184,8 +188,9 @@ def _costs(
     if dcci.any():
         whole = dcci & (rows.column("a") == 1)
         busy = np.where(whole, facts.sync.dcci_all, np.where(dcci, facts.sync.dcci, busy))
-    costs[at.BUSY] = busy
-    costs[at.LATENCY] = np.where(copies, transfers.latency, work.latency)
+    barrier = rows.column("opcode") == OPCODES.number("pipe_barrier")
+    costs[at.BUSY] = np.where(barrier, 1.0, busy)
+    costs[at.LATENCY] = np.where(copies, transfers.latency, np.where(barrier, 0.0, work.latency))
     costs[at.LATENCY_HIT] = np.where(copies, transfers.latency_hit, work.latency)
     costs[at.BYTES] = transfers.bytes
     costs[at.L2_BYTES] = transfers.bytes * transfers.wide

@@ -59,6 +59,8 @@ def _vector(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip
     repeats = np.where(plain, np.maximum(repeats, rows.column("a")), repeats)
     rate = _rates(chip)[opcode, SIZE_PLACE[size]]
     sides = np.bincount(operands.row, minlength=operands.rows)
+    if facts.ordered:
+        sides -= _repeated_reads(operands)
     rate = np.where(sides >= 3, np.maximum(rate, facts.operands), rate)
     passes = by_opcode(opcode, lambda name: _passes(chip, name), np.float64)
     start = facts.start * np.where(facts.ordered, 1.0, passes)  # register vectors: one vector function a call
@@ -70,6 +72,15 @@ def _vector(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip
     work.latency[chosen] = facts.latency
     work.group[chosen], work.bank[chosen] = group[chosen], bank[chosen]
     work.repeats[chosen] = repeats[chosen]
+
+
+def _repeated_reads(operands: Operands) -> np.ndarray:
+    """(rows,): reads of what the same instruction reads already, which a register vector unit does once (E-BK35)."""
+    reads = np.flatnonzero(~operands.writes)
+    order = reads[np.lexsort((operands.address[reads], operands.row[reads]))]
+    row, address, size = operands.row[order], operands.address[order], operands.shape[TOTAL, order]
+    same = (row[1:] == row[:-1]) & (address[1:] == address[:-1]) & (size[1:] == size[:-1])
+    return np.bincount(row[1:][same], minlength=operands.rows)
 
 
 def _repeating(name: str) -> bool:

@@ -104,12 +104,13 @@ def metrics(launch: Launch) -> dict[str, float | None]:
     """The figures of a launch by name.
 
     ``cycles``, ``time_us``, ``overhead``; ``critical:MTE2`` and ``busy:MTE2``, ``wait:MTE2``, ``instructions:MTE2`` for
-    each pipe; ``share:GM`` for each bar of the speed of light; ``gm_read`` and so on; and the columns of the tables,
-    ``aiv_vec_ratio``, as the mean over the rows that have it.
+    each pipe, ``overlap:MTE2`` (busy together with computation) for one that copies; ``share:GM`` for each bar of the
+    speed of light; ``gm_read`` and so on; and the columns of the tables, ``aiv_vec_ratio``, as the mean over the rows
+    that have it.
     """
     found: dict[str, float | None] = {name: launch.get(name) for name in ("cycles", "time_us", "overhead")}
     for name, pipe in launch.get("pipes", {}).items():
-        found |= {f"{what}:{name}": pipe.get(what) for what in ("busy", "wait", "instructions")}
+        found |= {f"{what}:{name}": pipe[what] for what in OF_PIPES if what in pipe}
     found |= {f"critical:{name}": cycles for name, cycles in launch.get("critical_path", {}).items()}
     found |= {f"share:{bar['name']}": bar.get("share") for bar in launch.get("speed_of_light", ())}
     found |= launch.get("traffic", {})
@@ -121,6 +122,9 @@ def metrics(launch: Launch) -> dict[str, float | None]:
                 found.setdefault(name, sum(numbers) / len(numbers))
     return found
 
+
+OF_PIPES = ("busy", "wait", "overlap", "instructions")
+"""Figures of each pipe."""
 
 NO_METRICS = {"block_id", "sub_block_id", "Device Id", "Pid"}
 """Columns of numbers that measure nothing."""
@@ -138,9 +142,7 @@ def _numbered(launches: Sequence[Launch]) -> dict[tuple[str, int], Launch]:
 def _launch(kernel: str, number: int, old: Launch, new: Launch) -> LaunchChange:
     before, after = metrics(old), metrics(new)
     # A pipe that is not on the path or not used has 0 there: that is known, not missing.
-    zero = {
-        name for name in {**before, **after} if name.partition(":")[0] in ("critical", "busy", "wait", "instructions")
-    }
+    zero = {name for name in {**before, **after} if name.partition(":")[0] in ("critical", *OF_PIPES)}
     names = list(dict.fromkeys((*before, *after)))
     changes = {
         name: Change(name, before.get(name, 0 if name in zero else None), after.get(name, 0 if name in zero else None))

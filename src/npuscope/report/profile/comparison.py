@@ -14,7 +14,10 @@ from npuscope.report.profile.figures import signed, signed_share
 
 MOST_LINES = 12
 HEAD = ("cycles", "time_us")
-GROUPS = {"critical": "critical path", "busy": "pipes at work", "wait": "pipes waiting", "share": "speed of light"}
+GROUPS = {
+    "critical": "critical path", "busy": "pipes at work", "wait": "pipes waiting",
+    "overlap": "pipes at work together with computation", "share": "speed of light",
+}  # fmt: skip
 
 
 def comparison_text(difference: Difference, verdicts: Sequence[Verdict] = ()) -> str:

@@ -9,7 +9,8 @@ At the top: ``format`` (:data:`FORMAT`), ``version``, ``npuscope`` (the version 
 * ``partial``, and ``losses``: what is missing, each with ``kind``, ``text``, ``core``, ``lane``, ``count``, ``total``;
 * ``bound``: ``resource`` and ``text``; ``critical_path``: cycles by resource, the most first;
 * ``speed_of_light``: ``name``, ``kind`` (``busy`` or ``rate``), ``share`` (0..1 or null), ``reached``, ``limit``;
-* ``pipes``: for each pipe that did anything ``busy``, ``wait`` (cycles, summed over the cores), ``instructions``;
+* ``pipes``: for each pipe that did anything ``busy``, ``wait`` (cycles, summed over the cores), ``instructions``, and
+  of a pipe that copies ``overlap``: the busy cycles in which its core's vector or cube unit worked as well;
 * ``traffic``: ``gm_read``, ``gm_written`` (bytes), ``l2_hits``, ``l2_misses`` (lines); null is not known;
 * ``lines``: ``file``, ``line``, ``function``, ``text`` (null where the source was not there), ``critical`` (cycles on
   the critical path), ``cycles``, ``covered``, ``executed``, ``bytes``, the last four summed over the cores;
@@ -30,15 +31,17 @@ import orjson
 
 from npuscope import __version__
 from npuscope.profiler.advice.advice import Advice
+from npuscope.profiler.busy import together
 from npuscope.profiler.profile import Profile
 from npuscope.profiler.sources import source_line
 from npuscope.profiler.summary import Summary
-from npuscope.profiler.traffic import traffic
+from npuscope.profiler.traffic import COMPUTE, traffic
 from npuscope.trace.schema import SourceFrame
 from npuscope.trace.timeline import Lane, Loss
 
 FORMAT = "npuscope profile"
 VERSION = 1
+COPIES = (Lane.MTE1, Lane.MTE2, Lane.MTE3, Lane.FIXP)
 
 
 def profile_json(profiles: Iterable[Profile]) -> bytes:
@@ -128,6 +131,7 @@ def _pipes(profile: Profile) -> dict[str, dict[str, int]]:
             "wait": int(busy.wait[lane].sum()),
             "instructions": int(count[lane]),
         }
+        | ({"overlap": int(together(profile.timeline, (lane,), COMPUTE)[2].sum())} if lane in COPIES else {})
         for lane in Lane
         if count[lane]
     }
