@@ -42,7 +42,7 @@ from npuscope.profiler.writers.trace_json import (
 )
 from npuscope.report.profile.document import profile_json
 from npuscope.report.profile.page import page
-from npuscope.trace.timeline import Timeline
+from npuscope.trace.timeline import Loss, Timeline
 
 TRACE = "trace.json"
 SIMT_ARCH = "3510"
@@ -54,6 +54,10 @@ REPORT = "report"
 MOST_SLICES = 4_000_000
 """Instructions of all launches together that the page and the JSON document hold; the launches after that are left out
 of them, and it is said."""
+
+
+MOST_SPANS = 250_000
+"""Instructions up to which the simulator's timeline has scalar spans: they take two of three of its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,7 @@ class LaunchFiles:
             self._blocks(place, profile, Mode.SIMULATOR, wanted_types(Selection(frozenset(), simulator=True)))
 
     def _simulator_traces(self, place: Place, timeline: Timeline) -> None:
-        shown = self._shown()
+        shown = self._shown(timeline)
         with _opened(place, TRACE) as file:
             write_simulator(file, timeline, shown)
         traces = CoreTraces(timeline, shown)
@@ -199,10 +203,20 @@ class LaunchFiles:
         cores, profile = self.wanted.cores, self.profile
         return Profile(some_cores(profile.timeline, cores), profile.chip, profile.rules) if cores else profile
 
-    def _shown(self) -> Shown:
-        selection = self.wanted.selection
-        shown = shown_of(self.profile.chip)
-        return replace(shown, flags=selection.waits, throughput=selection.throughput)
+    def _shown(self, timeline: Timeline) -> Shown:
+        """What the simulator's timeline shows; that spans are left out of a long one is a loss."""
+        selection, count = self.wanted.selection, int(timeline.slices.shape[1])
+        shown = replace(shown_of(self.profile.chip), flags=selection.waits, throughput=selection.throughput)
+        if shown.spans and count > MOST_SPANS:
+            text = (
+                f"trace.json has no scalar spans: they are left out above {MOST_SPANS:,} instructions (here {count:,}); "
+                "choose fewer cores for them"
+            )
+            loss = Loss("spans", text, count=count, total=count, partial=False)
+            for one in {id(one): one for one in (timeline, self.profile.timeline)}.values():
+                one.losses = (*one.losses, loss)
+            return replace(shown, spans=False)
+        return shown
 
     def _perfetto(self) -> None:
         with _opened(self.place.inside(REPORT), "perfetto_trace.json") as file:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.profiler.cores import sub_block_names
-from npuscope.trace.timeline import EDGE_COLUMNS, SLICE_COLUMNS, Timeline, distinct_details
+from npuscope.trace.timeline import EDGE_COLUMNS, SLICE_COLUMNS, DetailParts, Timeline, detail_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Picked(Sequence[str]):
             return [self.texts[number] for number in self.rows[row].tolist()]
         return self.texts[int(self.rows[row])]
 
-    def distinct(self, which: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """As `trace.timeline.distinct_details`."""
-        return distinct_details(self.texts, self.rows[which])
+    def parts(self, which: np.ndarray) -> DetailParts:
+        """As `trace.timeline.detail_parts`."""
+        return detail_parts(self.texts, self.rows[which])
 
 
 def some_cores(timeline: Timeline, numbers: Collection[int]) -> Timeline:

@@ -175,9 +175,39 @@ class DistinctTexts(Sequence[str]):
         return [self.texts[number] for number in numbers.tolist()], place
 
 
+@dataclass(frozen=True, slots=True)
+class DetailParts:
+    """Texts in pieces: that of row i is ``heads[which[i]]``, then ``number[i]`` in hexadecimal digits (nothing where it
+    is negative), then ``tails[which[i]]``. So a million copies that differ in their address alone need one text."""
+
+    heads: Sequence[str]
+    tails: Sequence[str]
+    which: np.ndarray
+    number: np.ndarray
+
+    def text(self, row: int) -> str:
+        """The text of one row."""
+        kind, number = int(self.which[row]), int(self.number[row])
+        return f"{self.heads[kind]}{number:x}{self.tails[kind]}" if number >= 0 else self.heads[kind] + self.tails[kind]
+
+
+def detail_parts(details: Sequence[str], which: np.ndarray) -> DetailParts:
+    """The texts of the slices `which`. Details that are kept in pieces have a method ``parts`` of the same form, without
+    the first argument."""
+    if hasattr(details, "parts"):
+        parts: DetailParts = details.parts(which)
+        return parts
+    texts, place = distinct_details(details, which)
+    return DetailParts(texts, [""] * len(texts), place, np.full(which.size, UNKNOWN))
+
+
 def distinct_details(details: Sequence[str], which: np.ndarray) -> tuple[list[str], np.ndarray]:
     """The texts that the slices `which` have, each once or nearly so, and (those,) int64 which of them each slice has.
     Details that can tell equal ones apart without making them all have a method ``distinct`` of the same form."""
+    if hasattr(details, "parts"):
+        parts = details.parts(which)
+        _, first, place = np.unique(np.stack([parts.which, parts.number]), axis=1, return_index=True, return_inverse=True)
+        return [parts.text(row) for row in first.tolist()], place.reshape(-1)
     if hasattr(details, "distinct"):
         texts, place = details.distinct(which)
         return texts, place

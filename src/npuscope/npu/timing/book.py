@@ -1,4 +1,4 @@
-"""The arrays of the compiled schedule, in bundles, and the lists of who waits for what.
+"""The arrays of the compiled schedule, in one bundle, and the lists of who waits for what.
 
 An *agent* is the scalar unit or a pipe of a core, number ``core * SLOTS + slot``. One that cannot go on waits for a
 single op and is looked at again when something about that op becomes known.
@@ -12,137 +12,121 @@ import numpy as np
 
 from npuscope.npu.timing.compiled import inner
 from npuscope.npu.timing.kinds import SLOTS
-from npuscope.npu.timing.layout import DEP0, DEP1, DEP_AT_ISSUE, DEP_DELAY, DEP_OP, FIRE, UNKNOWN_TIME
+from npuscope.npu.timing.layout import AGENT, BLOCK, CORE, COUNTS, EVENT, FLOW, UNKNOWN_TIME, Record
 
 NOBODY = -1
-A_NEXT, A_LAST, A_QUEUED, A_BEHIND, A_HELD = range(5)
-"""Of an agent: the op it comes to next; the last op issued to it; whether it is on the list; who waits for the same op;
-whether it waits for one."""
-P_FREE, P_DONE = range(2)
-"""Of an agent: when it can take the next op; when all it has done is complete. Of a scalar unit, P_FREE is its time."""
 HISTORY = 4
 """Vector instructions before one that are looked at for what it depends on."""
-N_TODO, N_FLOWS, N_EVENTS, N_BEGUN = range(4)
-
-
-class Given(NamedTuple):
-    """What is to be done (:mod:`.layout`; `gm`: :mod:`.transfers`). `units`: (cores,) the block of each core,
-    ascending; `first_core`: (blocks + 1,) its first core; `first_op`: (cores,); `is_aic`: (cores,); `cached`: (2,)
-    lines of the data cache of an AIV and of an AIC; `lines`: (2,) lines of their instruction caches; `settings`."""
-
-    ops: np.ndarray
-    costs: np.ndarray
-    deps: np.ndarray
-    ranges: np.ndarray
-    gm: np.ndarray
-    units: np.ndarray
-    first_core: np.ndarray
-    first_op: np.ndarray
-    is_aic: np.ndarray
-    cached: np.ndarray
-    lines: np.ndarray
-    settings: np.ndarray
-
-
-class Found(NamedTuple):
-    """What comes out: `times`, `result`, `cores` (:mod:`.layout`), and `counted` accesses to L2 lines."""
-
-    times: np.ndarray
-    result: np.ndarray
-    cores: np.ndarray
-    counted: np.ndarray
 
 
 class Book(NamedTuple):
-    """How things stand. `agents` (5, agents), `state` (2, agents); `waiting` (ops,): who waits for each; `todo`: agents
-    to be looked at; `recent` (cores, HISTORY); `place` (cores,): which core of the chip each runs on; `code` and
-    `data`: (places, lines) what the caches of each hold, the last line of `code` being the one that was missed last;
-    `running` (blocks,): cores at work; `flows` and `flow_ops`; a heap of `event_times` and `events`; `counts`: N_*;
-    `limits`."""
+    """What is to be done, and how things stand. Arrays of records (:mod:`.layout`): `ops`, `links`, `gm`
+    (transfers.ACCESS), `cores`, `agents`, `blocks` (one more than there are), `flows`, a heap of `events`, and the hash
+    table `seen`. `l2`: (sets, ways) of l2.LINE. Arrays of int64:
+    `ranges`; `recent` (cores, HISTORY); `code` and `data` (places, lines), what the caches of each core of the chip
+    hold, the last line of `code` being the one that was missed last."""
 
+    ops: np.ndarray
+    links: np.ndarray
+    ranges: np.ndarray
+    gm: np.ndarray
+    cores: np.ndarray
     agents: np.ndarray
-    state: np.ndarray
-    waiting: np.ndarray
-    todo: np.ndarray
+    blocks: np.ndarray
+    flows: np.ndarray
+    events: np.ndarray
+    seen: np.ndarray
+    l2: np.ndarray
     recent: np.ndarray
-    place: np.ndarray
     code: np.ndarray
     data: np.ndarray
-    running: np.ndarray
+
+
+class Room(NamedTuple):
+    """What :class:`Book` needs besides what is to be done."""
+
+    cores: np.ndarray
+    agents: np.ndarray
+    blocks: np.ndarray
     flows: np.ndarray
-    flow_ops: np.ndarray
-    event_times: np.ndarray
     events: np.ndarray
+    recent: np.ndarray
+    code: np.ndarray
+    data: np.ndarray
     counts: np.ndarray
-    limits: np.ndarray
 
 
-def new_book(given: Given, first_of_pipe: np.ndarray, places: int, flow_fields: int) -> Book:
-    """The start of a launch on a chip that runs `places` of its blocks at a time."""
-    cores, blocks = given.units.size, given.first_core.size - 1
-    agents = np.full((5, cores * SLOTS), -1, np.int64)
-    agents[A_QUEUED] = agents[A_HELD] = 0
-    agents[A_NEXT] = first_of_pipe
-    widest = int(np.diff(given.first_core).max(initial=1))
+def new_room(units: np.ndarray, is_cube: np.ndarray, caches: np.ndarray, places: int) -> Room:
+    """The start of a launch on a chip that runs `places` of its blocks at a time. `units`: (cores,) the block of each
+    core, ascending; `is_cube`: (cores,) 0 or 1; `caches`: (2, 2) lines of the instruction cache and of the data cache of
+    an AIV and of an AIC."""
+    count, blocks = units.size, int(units.max(initial=-1)) + 1
+    first = np.searchsorted(units, np.arange(blocks + 1))
+    widest = int(np.diff(first).max(initial=1))
+    cores = np.zeros(count, CORE)
+    cores["unit"], cores["first_op"] = units, NOBODY
+    cores["place"] = np.where(units < places, units * widest, 0) + np.arange(count) - first[units]
+    cores["code_lines"], cores["data_lines"] = caches[:, is_cube]
+    agents = np.zeros(count * SLOTS, AGENT)
+    for name in ("next", "last", "after", "behind"):
+        agents[name] = NOBODY
+    room = np.zeros(blocks + 1, BLOCK)
+    room["first"] = first
+    counts = np.zeros(1, COUNTS)
+    counts["todo"] = NOBODY
     rows = min(places, blocks) * widest
-    within = np.arange(cores) - given.first_core[given.units]
-    place = np.where(given.units < places, given.units * widest, 0) + within
-    return Book(
-        agents, np.zeros((2, cores * SLOTS)), np.full(given.ops.shape[0], NOBODY, np.int64),
-        np.zeros(cores * SLOTS, np.int64), np.full((cores, HISTORY), -1, np.int64), place,
-        np.full((rows, int(given.lines.max()) + 1), -2, np.int64),
-        np.full((rows, int(given.cached.max())), -1, np.int64), np.zeros(blocks, np.int64),
-        np.zeros((flow_fields, cores * SLOTS)), np.zeros(cores * SLOTS, np.int64),
-        np.zeros(cores * SLOTS + blocks + 1), np.zeros(cores * SLOTS + blocks + 1, np.int64), np.zeros(4, np.int64),
-        np.zeros(2),
+    return Room(
+        cores, agents, room, np.zeros(count * SLOTS, FLOW), np.zeros(count * SLOTS + blocks + 1, EVENT),
+        np.full((count, HISTORY), -1, np.int64), np.full((rows, int(caches[0].max()) + 1), -2, np.int64),
+        np.full((rows, int(caches[1].max())), -1, np.int64), counts,
     )  # fmt: skip
 
 
 @inner
-def queue(book: Book, agent: int) -> None:
+def queue(agents: np.ndarray, counts: Record, number: int) -> None:
     """Have an agent looked at again, unless it waits for something."""
-    if not book.agents[A_QUEUED, agent] and not book.agents[A_HELD, agent]:
-        book.agents[A_QUEUED, agent] = 1
-        book.todo[book.counts[N_TODO]] = agent
-        book.counts[N_TODO] += 1
+    agent = agents[number]
+    if agent.queued == 0 and agent.held == 0:
+        agent.queued = 1
+        agent.after = counts.todo
+        counts.todo = number
 
 
 @inner
-def wait_for(book: Book, op: int, agent: int) -> None:
-    """Put an agent on the list of those that wait for an op."""
-    book.agents[A_BEHIND, agent] = book.waiting[op]
-    book.agents[A_HELD, agent] = 1
-    book.waiting[op] = agent
+def wait_for(ops: np.ndarray, agent: Record, op: int, number: int) -> None:
+    """Put an agent, which has that number, on the list of those that wait for an op."""
+    agent.behind = ops[op].waiting
+    agent.held = 1
+    ops[op].waiting = number
 
 
 @inner
-def wake(book: Book, op: int) -> None:
+def wake(agents: np.ndarray, counts: Record, op: Record) -> None:
     """Have everyone looked at who waits for an op."""
-    agent = book.waiting[op]
-    book.waiting[op] = NOBODY
-    while agent != NOBODY:
-        following = book.agents[A_BEHIND, agent]
-        book.agents[A_HELD, agent] = 0
-        queue(book, agent)
-        agent = following
+    number = op.waiting
+    op.waiting = NOBODY
+    while number != NOBODY:
+        agent = agents[number]
+        agent.held = 0
+        queue(agents, counts, number)
+        number = agent.behind
 
 
 @inner
-def unfired(given: Given, found: Found, op: int, at_issue: int) -> int:
-    """An op that must fire before this one goes on and has not, or NOBODY."""
-    for link in range(given.ops[op, DEP0], given.ops[op, DEP1]):
-        other = int(given.deps[DEP_OP, link])
-        if given.deps[DEP_AT_ISSUE, link] == at_issue and found.times[other, FIRE] == UNKNOWN_TIME:
+def unfired(ops: np.ndarray, links: np.ndarray, first: int, end: int) -> int:
+    """The first op of some links that has not fired, or NOBODY."""
+    for link in range(first, end):
+        other = links[link].op
+        if ops[other].fire == UNKNOWN_TIME:
             return other
     return NOBODY
 
 
 @inner
-def last_fired(given: Given, found: Found, op: int, at_issue: int) -> float:
-    """When the last of what an op waits for has reached it; 0 where there is nothing."""
+def last_fired(ops: np.ndarray, links: np.ndarray, first: int, end: int) -> float:
+    """When the last of what some links tell of has reached who waits for it; 0 where there are none."""
     latest = 0.0
-    for link in range(given.ops[op, DEP0], given.ops[op, DEP1]):
-        if given.deps[DEP_AT_ISSUE, link] == at_issue:
-            other = int(given.deps[DEP_OP, link])
-            latest = max(latest, found.times[other, FIRE] + given.deps[DEP_DELAY, link])
+    for number in range(first, end):
+        link = links[number]
+        latest = max(latest, ops[link.op].fire + link.delay)
     return latest

@@ -14,16 +14,17 @@ SHAPE = (RUN, COUNT2, TOTAL)
 GOLDEN, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 
-def operand_keys(rows: LaunchRows, operands: Operands, which: np.ndarray) -> np.ndarray:
+def operand_keys(rows: LaunchRows, operands: Operands, which: np.ndarray, address: np.ndarray) -> np.ndarray:
     """(those,) uint64: equal for rows of `which` whose columns and accesses are equal, and else different but for an
-    accident (one in a billion for ten million rows: the keys are hashes of 64 bits)."""
+    accident (one in a billion for ten million rows: the keys are hashes of 64 bits). `address` is that of the accesses,
+    (accesses,), those that are not to count being all alike."""
     keys = np.zeros(which.size, np.uint64)
     for name in COLUMNS:
         _mix(keys, slice(None), rows.column(name)[which])
     first = operands.first[which]
     counts = operands.first[which + 1] - first
     _mix(keys, slice(None), counts)
-    facts = (operands.space, operands.writes, operands.address, *(operands.shape[part] for part in SHAPE))
+    facts = (operands.space, operands.writes, address, *(operands.shape[part] for part in SHAPE))
     place, number = np.arange(which.size), 0
     while (place := place[counts[place] > number]).size:
         for fact in facts:

@@ -12,6 +12,11 @@ from npuscope.npu.timing.detail_keys import COLUMNS, SHAPE, operand_keys
 from npuscope.npu.timing.detail_text import operand_text
 from npuscope.npu.timing.operands import Operands
 from npuscope.trace.rows import LaunchRows
+from npuscope.trace.timeline import UNKNOWN, DetailParts
+
+NONE = -1
+STAND_IN = 0x5E1F_0DD5_EA7B_0A75
+"""Stands in a text for the address in GM: no address is that high, and no other operand has all its digits."""
 
 
 class Details(Sequence[str]):
@@ -37,27 +42,42 @@ class Details(Sequence[str]):
         accesses: list[Any] = [tuple(int(fact[access]) for fact in self._facts) for access in between]
         return operand_text(opcode, pipe, a, b, c, d, work, accesses)
 
-    def distinct(self, which: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """The texts that differ among those of slices `which`, and (those,) int64 which of them each has."""
-        texts, place = self._all
-        numbers, index = np.unique(place[which], return_inverse=True)
-        return [texts[number] for number in numbers.tolist()], index
+    def parts(self, which: np.ndarray) -> DetailParts:
+        """As `trace.timeline.detail_parts`: the address in GM is the number."""
+        whole = self._parts
+        place = whole.which[which]
+        used = np.zeros(len(whole.heads), bool)
+        used[place] = True
+        kept = np.flatnonzero(used).tolist()
+        heads, tails = ([texts[number] for number in kept] for texts in (whole.heads, whole.tails))
+        return DetailParts(heads, tails, (np.cumsum(used) - 1)[place], whole.number[which])
 
     @cached_property
-    def _all(self) -> tuple[list[str], np.ndarray]:
-        """The texts that differ, and which of them each slice has; kept, because several files want them."""
-        keys = operand_keys(self._rows, self._operands, self._row)
+    def _parts(self) -> DetailParts:
+        """The texts of all slices; kept, because several files want them."""
+        operands = self._operands
+        first = operands.per_row(operands.gm, np.arange(operands.row.size), NONE)
+        left_out = first[first != NONE]
+        address = operands.address.copy()
+        address[left_out] = STAND_IN
+        keys = operand_keys(self._rows, operands, self._row, address)
         _, examples, place = np.unique(keys, return_index=True, return_inverse=True)
-        return self._texts(self._row[examples]), place
+        texts = [text.partition(f"{STAND_IN:x}") for text in self._texts(self._row[examples], address)]
+        shown = np.array([bool(found) for _, found, _ in texts], bool)
+        mine = first[self._row]
+        number = np.where(shown[place] & (mine != NONE), operands.address[mine], UNKNOWN) if address.size else first
+        return DetailParts([head for head, _, _ in texts], [tail for _, _, tail in texts], place, number)
 
-    def _texts(self, rows: np.ndarray) -> list[str]:
-        """The texts of some rows of the trace; columns become plain numbers all at once."""
+    def _texts(self, rows: np.ndarray, address: np.ndarray) -> list[str]:
+        """The texts of some rows of the trace with other addresses, (accesses,); columns become plain numbers all at
+        once."""
+        facts = (*self._facts[:2], address, *self._facts[3:])
         columns = [column[rows].tolist() for column in self._columns]
         first = self._operands.first[rows]
         counts = self._operands.first[rows + 1] - first
         bounds = np.concatenate(([0], np.cumsum(counts)))
         place = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
-        accesses: list[Any] = list(zip(*(fact[place].tolist() for fact in self._facts), strict=True))
+        accesses: list[Any] = list(zip(*(fact[place].tolist() for fact in facts), strict=True))
         limits = bounds.tolist()
         return [
             operand_text(opcode, pipe, a, b, c, d, work, accesses[begin:end])

@@ -9,239 +9,171 @@ from __future__ import annotations
 
 import numpy as np
 
-from npuscope.npu.timing.book import (
-    A_NEXT,
-    A_QUEUED,
-    N_BEGUN,
-    N_EVENTS,
-    N_FLOWS,
-    N_TODO,
-    P_DONE,
-    P_FREE,
-    Book,
-    Found,
-    Given,
-    queue,
-    wake,
-)  # fmt: skip
+from npuscope.npu.timing.book import Book, queue, wake
 from npuscope.npu.timing.compiled import inner, outer
-from npuscope.npu.timing.flows import (
-    ARRIVES,
-    GM,
-    L2,
-    LEFT,
-    LONE,
-    WRITES,
-    advance,
-    first_to_end,
-    remove,
-    share,
-    time_left,
-)
+from npuscope.npu.timing.flows import advance, first_to_end, remove, share
 from npuscope.npu.timing.heap import pop, push
 from npuscope.npu.timing.kinds import MTE2, SLOTS, S
-from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, L2Arrays, count_line, sectors_of, touch
-from npuscope.npu.timing.layout import (
-    BUSY,
-    BYTES,
-    C_END,
-    C_START,
-    CORE,
-    F_DISPATCH,
-    F_GM_RATE,
-    F_L2_RATE,
-    F_LINE,
-    F_OVERHEAD,
-    F_WRITE_WEIGHT,
-    GM0,
-    GM1,
-    HITS,
-    L2_BYTES,
-    LATENCY,
-    LATENCY_HIT,
-    MISSES,
-    SLOT,
-    START,
-    STEP,
-    UNKNOWN_TIME,
-    VICTIMS,
-)  # fmt: skip
+from npuscope.npu.timing.l2 import DIRTY_VICTIM, HIT, MISS, SECTOR, count_line, touch
+from npuscope.npu.timing.layout import UNKNOWN_TIME, Record
 from npuscope.npu.timing.pipes import NO_COPY, pass_on, run_pipe
 from npuscope.npu.timing.scalar_unit import run_scalar
-from npuscope.npu.timing.transfers import (
-    ADDRESS,
-    ALLOCATE,
-    COUNT_A,
-    COUNT_B,
-    COUNT_C,
-    RUN_BYTES,
-    STRIDE_A,
-    STRIDE_B,
-    STRIDE_C,
-    WEIGHT,
-    WRITE,
-)  # fmt: skip
 
 
 @outer
-def schedule(given: Given, found: Found, book: Book, l2: L2Arrays, places: int) -> None:
-    """Fill `found` and leave in `l2` what the launch does; the chip runs `places` blocks at a time."""
-    blocks, agents = given.first_core.size - 1, given.units.size * SLOTS
-    while book.counts[N_BEGUN] < min(places, blocks):
-        begin(given, found, book, given.settings[F_OVERHEAD] + book.counts[N_BEGUN] * given.settings[F_DISPATCH])
+def schedule(book: Book, counting: np.ndarray, facts: np.ndarray, places: int) -> None:
+    """Fill in the times of `book`, and leave in its L2 what the launch does. `counting` and `facts` are (1,) records of
+    layout.COUNTS and layout.SETTINGS; the chip runs `places` blocks at a time."""
+    counts, settings = counting[0], facts[0]
+    agents, blocks = book.agents.size, book.blocks.size - 1
+    while counts.begun < min(places, blocks):
+        begin(book, counts, settings.overhead + counts.begun * settings.dispatch, -1 - counts.begun)
     now = 0.0
     while True:
-        settle(given, found, book, l2)
-        flow = first_to_end(book)
-        rest = time_left(book, flow)
-        coming = book.event_times[0] if book.counts[N_EVENTS] else np.inf
+        settle(book, counts, settings)
+        flow, rest = first_to_end(book.flows, counts.flows), np.inf
+        if flow >= 0:
+            rest = book.flows[flow].left / book.flows[flow].rate
+        coming = book.events[0].time if counts.events else np.inf
         if flow < 0 and coming == np.inf:
             break
         if coming <= now + rest:
-            advance(book, max(coming - now, 0.0))
+            advance(book.flows, counts.flows, max(coming - now, 0.0))
             now = max(coming, now)
-            number = book.events[0]
-            pop(book)
-            if number < agents:
-                start_copy(given, found, book, l2, number)
-                share(book, given.settings[F_GM_RATE], given.settings[F_L2_RATE])
-            elif book.counts[N_BEGUN] < blocks:
-                take_over(given, book, number - agents)
-                begin(given, found, book, now + given.settings[F_DISPATCH])
+            number = book.events[0].number
+            pop(book.events, counts)
+            if number >= agents:
+                if counts.begun < blocks:
+                    begin(book, counts, now + settings.dispatch, number - agents)
+                continue
+            start_copy(book, counts, settings, book.agents[number].next)
         else:
-            advance(book, rest)
+            advance(book.flows, counts.flows, rest)
             now += rest
-            end_copy(given, found, book, flow, now)
-            share(book, given.settings[F_GM_RATE], given.settings[F_L2_RATE])
+            end_copy(book, counts, flow, now)
+        share(book.flows, counts, settings)
 
 
 @inner
-def settle(given: Given, found: Found, book: Book, l2: L2Arrays) -> None:
+def settle(book: Book, counts: Record, settings: Record) -> None:
     """Work out everything that follows from what is known."""
-    while book.counts[N_TODO] > 0:
-        book.counts[N_TODO] -= 1
-        agent = book.todo[book.counts[N_TODO]]
-        book.agents[A_QUEUED, agent] = 0
-        if agent % SLOTS == S:
-            if run_scalar(given, found, book, l2, agent // SLOTS):
-                leave(given, found, book, agent // SLOTS)
+    while counts.todo >= 0:
+        number = counts.todo
+        agent = book.agents[number]
+        counts.todo = agent.after
+        agent.queued = 0
+        if number % SLOTS == S:
+            if run_scalar(book, counts, settings, number):
+                leave(book, counts, number // SLOTS)
             continue
-        op = book.agents[A_NEXT, agent]
-        if op >= 0 and found.times[op, START] != UNKNOWN_TIME:
+        if agent.next >= 0 and book.ops[agent.next].start != UNKNOWN_TIME:
             continue  # its copy is under way
-        start = run_pipe(given, found, book, agent)
+        start = run_pipe(book, counts, number)
         if start != NO_COPY:
-            wake(book, book.agents[A_NEXT, agent])
-            push(book, start, agent)
+            wake(book.agents, counts, book.ops[agent.next])
+            push(book.events, counts, start, number)
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
 @inner
-def begin(given: Given, found: Found, book: Book, time: float) -> None:
-    """Start the cores of the next block."""
-    unit = book.counts[N_BEGUN]
-    book.counts[N_BEGUN] += 1
-    for core in range(given.first_core[unit], given.first_core[unit + 1]):
-        agent = core * SLOTS + S
-        book.agents[A_NEXT, agent] = given.first_op[core]
-        book.state[P_FREE, agent] = time
-        found.cores[C_START, core] = found.cores[C_END, core] = time
-        book.running[unit] += 1
-        queue(book, agent)
+def begin(book: Book, counts: Record, time: float, ended: int) -> None:
+    """Start the cores of the next block, on those of one that has `ended` and with what their caches hold, or (negative)
+    on cores of its own."""
+    block = book.blocks[counts.begun]
+    counts.begun += 1
+    for number in range(block.first, book.blocks[counts.begun].first):
+        core, agent = book.cores[number], book.agents[number * SLOTS + S]
+        if ended >= 0:
+            core.place = book.cores[book.blocks[ended].first + number - block.first].place
+        agent.next = core.first_op
+        agent.free = time
+        core.start = time
+        core.end = time
+        block.running += 1
+        queue(book.agents, counts, number * SLOTS + S)
 
 
 @inner
-def leave(given: Given, found: Found, book: Book, core: int) -> None:
+def leave(book: Book, counts: Record, number: int) -> None:
     """A core's kernel has ended; with the last one of its block there is room for another block."""
-    unit = given.units[core]
-    found.cores[C_END, core] = book.state[P_FREE, core * SLOTS + S]
-    book.running[unit] -= 1
-    if book.running[unit] == 0:
+    core = book.cores[number]
+    block = book.blocks[core.unit]
+    core.end = book.agents[number * SLOTS + S].free
+    block.running -= 1
+    if block.running == 0:
         end = 0.0
-        for other in range(given.first_core[unit], given.first_core[unit + 1]):
-            end = max(end, found.cores[C_END, other])
-        push(book, end, given.units.size * SLOTS + unit)
-
-
-@inner
-def take_over(given: Given, book: Book, unit: int) -> None:
-    """The next block runs on the cores of one that has ended, with what their caches hold."""
-    fresh, first = given.first_core[book.counts[N_BEGUN]], given.first_core[unit]
-    for core in range(given.first_core[unit + 1] - first):
-        book.place[fresh + core] = book.place[first + core]
+        for other in range(block.first, book.blocks[core.unit + 1].first):
+            end = max(end, book.cores[other].end)
+        push(book.events, counts, end, book.agents.size + core.unit)
 
 
 # -- copies through GM -------------------------------------------------------------------------------------------------
 
 
 @inner
-def start_copy(given: Given, found: Found, book: Book, l2: L2Arrays, agent: int) -> None:
-    """A copy begins to move its data."""
-    op, flow = book.agents[A_NEXT, agent], book.counts[N_FLOWS]
-    book.flow_ops[flow] = op
-    book.flows[LEFT, flow] = 1.0
-    book.flows[LONE, flow] = max(given.costs[op, BUSY], 1e-3)
-    look_up(given, found, book, l2, op, flow)
-    book.flows[L2, flow] = given.costs[op, L2_BYTES]
-    book.flows[WRITES, flow] = given.costs[op, BYTES] if given.ops[op, SLOT] != MTE2 else 0.0
-    book.counts[N_FLOWS] += 1
+def start_copy(book: Book, counts: Record, settings: Record, number: int) -> None:
+    """A copy begins to move its data: it goes through L2 run by run."""
+    op, flow = book.ops[number], book.flows[counts.flows]
+    counts.flows += 1
+    flow.op = number
+    flow.left = 1.0
+    flow.lone = max(op.busy, 1e-3)
+    flow.l2 = op.l2_bytes
+    flow.writes = op.bytes if op.slot != MTE2 else 0.0
+    flow.gm = 0.0
+    flow.arrives = 0.0
+    ready = op.start + op.busy + op.latency
+    for place in range(op.gm0, op.gm1):
+        access = book.gm[place]
+        for one in range(access.count_a):
+            for two in range(access.count_b):
+                low = access.address + one * access.stride_a + two * access.stride_b
+                for _ in range(access.count_c):
+                    look_up(book.l2, book.seen, counts, settings, op, access, flow, low, ready)
+                    low += access.stride_c
 
 
 @inner
-def end_copy(given: Given, found: Found, book: Book, flow: int, now: float) -> None:
+def end_copy(book: Book, counts: Record, number: int, now: float) -> None:
     """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before those
     ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
-    op = book.flow_ops[flow]
-    agent = given.ops[op, CORE] * SLOTS + given.ops[op, SLOT]
-    arrives = book.flows[ARRIVES, flow]
-    remove(book, flow)
-    end = max(now + given.costs[op, LATENCY_HIT if found.result[op, MISSES] == 0 else LATENCY], arrives)
-    end = max(end, book.state[P_DONE, agent])
-    pass_on(given, found, book, agent, op, now, end, end)
-    queue(book, agent)
+    flow = book.flows[number]
+    op, arrives = book.ops[flow.op], flow.arrives
+    agent = op.core * SLOTS + op.slot
+    remove(book.flows, counts, number)
+    end = max(now + (op.latency_hit if op.misses == 0 else op.latency), arrives, book.agents[agent].done)
+    pass_on(book.agents[agent], op, now, end, end)
+    wake(book.agents, counts, op)
+    queue(book.agents, counts, agent)
 
 
 @inner
-def look_up(given: Given, found: Found, book: Book, l2: L2Arrays, op: int, flow: int) -> None:
-    """Take a copy through L2: the bytes that it asks of GM, and when the last of what others are fetching arrives."""
-    ready = found.times[op, START] + given.costs[op, BUSY] + given.costs[op, LATENCY]
-    book.flows[GM, flow] = book.flows[ARRIVES, flow] = 0.0
-    for access in range(given.ops[op, GM0], given.ops[op, GM1]):
-        for one in range(given.gm[access, COUNT_A]):
-            for two in range(given.gm[access, COUNT_B]):
-                low = given.gm[access, ADDRESS] + one * given.gm[access, STRIDE_A] + two * given.gm[access, STRIDE_B]
-                for _ in range(given.gm[access, COUNT_C]):
-                    look_up_run(given, found, book, l2, op, access, low, flow, ready)
-                    low += given.gm[access, STRIDE_C]
-
-
-@inner
-def look_up_run(
-    given: Given, found: Found, book: Book, l2: L2Arrays, op: int, access: int, low: int, flow: int, ready: float
+def look_up(
+    l2: np.ndarray, seen: np.ndarray, counts: Record, settings: Record, op: Record, access: Record, flow: Record,
+    low: int, ready: float,
 ) -> None:
-    """The lines of one run of bytes from `low` on."""
-    size, asked = int(given.settings[F_LINE]), 0.0
-    high = low + given.gm[access, RUN_BYTES]
-    writes, allocates = given.gm[access, WRITE] == 1, given.gm[access, ALLOCATE] == 1
-    weight = given.gm[access, WEIGHT] / 1000.0
+    """Look up the lines of one run of bytes from `low` on: the bytes that it asks of GM, and when the last of what others
+    are fetching arrives."""
+    size, asked = settings.line, 0.0
+    high = low + access.run_bytes
+    weight = access.weight / 1000.0
     for line in range(low // size, (high - 1) // size + 1):
         first, last = max(low, line * size), min(high, (line + 1) * size)
-        outcome, there = touch(
-            l2, line, sectors_of(first - line * size, last - line * size), writes, allocates, ready
-        )  # fmt: skip
-        count_line(found.counted, given.ops[op, STEP], line, outcome == HIT)
+        sectors = (2 << (last - 1 - line * size) // SECTOR) - (1 << (first - line * size) // SECTOR)
+        outcome, there = touch(l2, counts, line, sectors, access.write, access.allocate, ready)
+        count_line(seen, op.step, line, outcome == HIT)
         if outcome == HIT:
-            found.result[op, HITS] += 1
-            book.flows[ARRIVES, flow] = max(book.flows[ARRIVES, flow], there)
+            op.hits += 1
+            flow.arrives = max(flow.arrives, there)
             continue
-        found.result[op, MISSES] += 1
-        found.result[op, VICTIMS] += outcome > MISS
+        op.misses += 1
+        op.victims += outcome > MISS
         if outcome == DIRTY_VICTIM:
-            asked += size * given.settings[F_WRITE_WEIGHT]
-        if not writes:
+            asked += size * settings.write_weight
+        if not access.write:
             asked += (last - first) * weight
-        elif not allocates:
-            asked += (last - first) * weight * given.settings[F_WRITE_WEIGHT]
-    book.flows[GM, flow] += asked
+        elif not access.allocate:
+            asked += (last - first) * weight * settings.write_weight
+    flow.gm += asked

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from npuscope.npu.timing.book import N_EVENTS, Book
+import numpy as np
+
 from npuscope.npu.timing.compiled import inner
+from npuscope.npu.timing.layout import Record
 
 
 @inner
-def push(book: Book, time: float, number: int) -> None:
+def push(events: np.ndarray, counts: Record, time: float, number: int) -> None:
     """Put one in."""
-    times, numbers = book.event_times, book.events
-    place = book.counts[N_EVENTS]
-    book.counts[N_EVENTS] += 1
+    place = counts.events
+    counts.events = place + 1
     while place > 0:
-        above = (place - 1) // 2
-        if times[above] < time or (times[above] == time and numbers[above] <= number):
+        above = events[(place - 1) // 2]
+        if above.time < time or (above.time == time and above.number <= number):
             break
-        times[place], numbers[place] = times[above], numbers[above]
-        place = above
-    times[place], numbers[place] = time, number
+        events[place].time = above.time
+        events[place].number = above.number
+        place = (place - 1) // 2
+    events[place].time = time
+    events[place].number = number
 
 
 @inner
-def pop(book: Book) -> None:
+def pop(events: np.ndarray, counts: Record) -> None:
     """Take the first out, which the caller has read at place 0."""
-    times, numbers = book.event_times, book.events
-    book.counts[N_EVENTS] -= 1
-    size = book.counts[N_EVENTS]
-    time, number = times[size], numbers[size]
+    size = counts.events - 1
+    counts.events = size
+    time, number = events[size].time, events[size].number
     place = 0
     while True:
         below = 2 * place + 1
         if below >= size:
             break
-        other = below + 1
-        if other < size and (
-            times[other] < times[below] or (times[other] == times[below] and numbers[other] < numbers[below])
-        ):
-            below = other
-        if time < times[below] or (time == times[below] and number <= numbers[below]):
+        one, other = events[below], events[below + 1]  # behind the last event there is room for another
+        if below + 1 < size and (other.time < one.time or (other.time == one.time and other.number < one.number)):
+            below += 1
+            one = other
+        if time < one.time or (time == one.time and number <= one.number):
             break
-        times[place], numbers[place] = times[below], numbers[below]
+        events[place].time = one.time
+        events[place].number = one.number
         place = below
-    times[place], numbers[place] = time, number
+    events[place].time = time
+    events[place].number = number

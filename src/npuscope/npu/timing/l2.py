@@ -8,123 +8,110 @@ E-ADD cases 4 and 5, E-GELU and E-N2Z: what is written reaches GM within the tas
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing.compiled import inner
+from npuscope.npu.timing.layout import Record
 
 HIT, MISS, CLEAN_VICTIM, DIRTY_VICTIM = 0, 1, 2, 3
 EMPTY = -1
-TICK = 0
 SECTOR = 128
 """Bytes of a line that are filled at a time: the requests of A2 (LIM22), the lines of 950 (CACHE)."""
 
-
-class L2Arrays(NamedTuple):
-    """(sets, ways) each: `tags`, the lines' numbers; `used`, when each was last touched; `dirty`; `valid`, a bit for
-    each sector that is there; `ready`, the cycle from which it is, float64. `clock` (1,) counts accesses."""
-
-    tags: np.ndarray
-    used: np.ndarray
-    dirty: np.ndarray
-    valid: np.ndarray
-    ready: np.ndarray
-    clock: np.ndarray
+LINE = np.dtype([("tag", np.int64), ("used", np.int64), ("dirty", np.int64), ("valid", np.int64), ("ready", np.float64)])
+"""A line's number; when it was last touched; whether it was written; a bit for each sector that is there; the cycle
+from which it is."""
 
 
 @dataclass
 class L2:
-    """The cache's state, which can be carried from one launch to the next; `warm` says that one has used it."""
+    """The cache's state, which can be carried from one launch to the next: `lines` (sets, ways) of LINE, and a `clock`
+    that counts accesses; `warm` says that one has used it."""
 
-    arrays: L2Arrays
+    lines: np.ndarray
+    clock: int = 0
     warm: bool = False
 
     def carry_over(self) -> None:
         """Between two launches: everything that was on its way has come, and the next one's clock starts at 0."""
-        self.arrays.ready[:] = 0.0
+        self.lines["ready"] = 0.0
 
 
 def cold(chip: Chip) -> L2:
     """An empty L2 of a chip."""
     facts = chip.timing.memory
-    sets = max(chip.l2.bytes // (facts.line * facts.ways), 1)
-    shape = (sets, facts.ways)
-    clock = np.zeros(1, np.int64)
-    used, dirty, valid = (np.zeros(shape, np.int64) for _ in range(3))
-    return L2(L2Arrays(np.full(shape, EMPTY, np.int64), used, dirty, valid, np.zeros(shape), clock))
-
-
-@inner
-def sectors_of(low: int, high: int) -> int:
-    """A bit for each sector of a line that bytes `low` to `high` of it touch."""
-    first, last = low // SECTOR, (high - 1) // SECTOR
-    return ((1 << (last + 1)) - 1) & ~((1 << first) - 1)
+    lines = np.zeros((max(chip.l2.bytes // (facts.line * facts.ways), 1), facts.ways), LINE)
+    lines["tag"] = EMPTY
+    return L2(lines)
 
 
 @inner
 def touch(
-    l2: L2Arrays, line: int, sectors: int, writes: bool, allocates: bool, ready: float
+    l2: np.ndarray, counts: Record, number: int, sectors: int, writes: int, allocates: int, ready: float
 ) -> tuple[int, float]:
     """One access to some sectors of a line: HIT, or MISS, or what a miss pushed out; and when the data is in L2. What a
     miss brings is there at `ready`; another access to it meanwhile is a hit that has to wait."""
-    place = line % l2.tags.shape[0]
-    l2.clock[TICK] += 1
+    ways = l2[number % l2.shape[0]]
+    counts.clock += 1
     first = 0
-    for way in range(l2.tags.shape[1]):
-        if l2.tags[place, way] == line:
-            missing = sectors & ~l2.valid[place, way]
-            l2.used[place, way] = l2.clock[TICK]
-            l2.valid[place, way] |= sectors
+    for way in range(ways.size):
+        line = ways[way]
+        if line.tag == number:
+            missing = sectors & ~line.valid
+            line.used = counts.clock
+            line.valid |= sectors
             if writes:
-                l2.dirty[place, way] = 1
+                line.dirty = 1
                 return HIT, 0.0
             if missing == 0:
-                return HIT, l2.ready[place, way]
-            l2.ready[place, way] = ready
+                return HIT, line.ready
+            line.ready = ready
             return MISS, ready
-        if goes_before(l2, place, way, first):
+        other = ways[first]
+        # The first to make room: an empty one, then those written, then the one used longest ago.
+        if other.tag != EMPTY and (
+            line.tag == EMPTY
+            or line.dirty > other.dirty
+            or (line.dirty == other.dirty and line.used < other.used)
+        ):
             first = way
     if not allocates:
         return MISS, ready
-    outcome = MISS if l2.tags[place, first] == EMPTY else CLEAN_VICTIM + l2.dirty[place, first]
-    l2.tags[place, first], l2.used[place, first] = line, l2.clock[TICK]
-    l2.valid[place, first], l2.dirty[place, first] = sectors, 1 if writes else 0
-    l2.ready[place, first] = 0.0 if writes else ready
+    line = ways[first]
+    outcome = MISS if line.tag == EMPTY else CLEAN_VICTIM + line.dirty
+    line.tag = number
+    line.used = counts.clock
+    line.valid = sectors
+    line.dirty = writes
+    line.ready = 0.0 if writes else ready
     return outcome, ready
 
 
 @inner
-def goes_before(l2: L2Arrays, place: int, one: int, other: int) -> bool:
-    """Whether a way of a set makes room before another: an empty one, then those written, then those used longest
-    ago."""
-    if l2.tags[place, other] == EMPTY or l2.tags[place, one] == EMPTY:
-        return l2.tags[place, other] != EMPTY
-    if l2.dirty[place, one] != l2.dirty[place, other]:
-        return l2.dirty[place, one] > l2.dirty[place, other]
-    return l2.used[place, one] < l2.used[place, other]
-
-
-@inner
-def holds(l2: L2Arrays, line: int) -> bool:
+def holds(l2: np.ndarray, number: int) -> bool:
     """Whether a line is in the cache; nothing changes."""
-    tags = l2.tags
-    place = line % tags.shape[0]
+    ways = l2[number % l2.shape[0]]
     found = False
-    for way in range(tags.shape[1]):
-        found = found or tags[place, way] == line
+    for way in range(ways.size):
+        found = found or ways[way].tag == number
     return found
 
 
 @inner
-def count_line(table: np.ndarray, step: int, line: int, hit: bool) -> None:
-    """Count an access in an open hash table (slots, 4): step + 1 (0: free), line, hits, misses."""
-    mask = table.shape[0] - 1
+def count_line(seen: np.ndarray, step: int, line: int, hit: bool) -> None:
+    """Count an access in an open hash table of records layout.SEEN."""
+    mask = seen.size - 1
     first = slot = ((line * 0x9E3779B1 + step * 0x85EBCA77) ^ (line >> 15)) & mask
-    while table[slot, 0] != 0 and not (table[slot, 0] == step + 1 and table[slot, 1] == line):
+    while seen[slot].step != 0 and not (seen[slot].step == step + 1 and seen[slot].line == line):
         slot = (slot + 1) & mask
         if slot == first:
             return  # full: accesses outside every buffer can be more than there is room for
-    table[slot, 0], table[slot, 1] = step + 1, line
-    table[slot, 2 if hit else 3] += 1
+    found = seen[slot]
+    found.step = step + 1
+    found.line = line
+    if hit:
+        found.hits += 1
+    else:
+        found.misses += 1

@@ -1,52 +1,85 @@
-"""Where everything stands in the arrays of the compiled schedule."""
+"""The records of the compiled schedule. A record is one pointer to the compiler and a dot to the reader: it compiles
+several times faster than as many arrays, and what belongs together lies together."""
 
 from __future__ import annotations
 
-# -- ops: (ops, OP_FIELDS) int64, the instructions of a launch sorted by core, in the order in which each issues them --
+from collections.abc import Iterable
+from typing import Any
 
-CORE, SLOT, KIND, NEXT, AHEAD, LINE0, LINE1, RANGE, GM0, GM1, DEP0, DEP1, STEP, PLACE, STRICT = range(15)
-"""Core; pipe (kinds.PIPES); kinds.Kind; the next op of the same pipe and core, and the `depth`-th before it (-1: none);
-first and last line of code; row of `ranges` (-1: none); part of `gm`; part of `deps`; the step; the address of a scalar
-access to GM; whether a scalar access to UB waits for the pipes (the compiler's or the library's own flags), or a copy
-that waits has its pipe meanwhile (unit flags)."""
-OP_FIELDS = 15
+import numpy as np
+
+Record = Any
+"""One record of an array, in compiled functions."""
+
+
+def _record(whole: Iterable[str], real: Iterable[str] = ()) -> np.dtype[np.void]:
+    return np.dtype([*((name, np.int64) for name in whole), *((name, np.float64) for name in real)])
+
+
+UNKNOWN_TIME = -1.0
+OP_WHOLE = (
+    "core", "slot", "kind", "next", "ahead", "line0", "line1", "range", "gm0", "gm1", "dep0", "dep_issued", "dep1",
+    "step", "place", "strict", "waiting", "hits", "misses", "victims",
+)  # fmt: skip
+OP_COSTS = ("hidden", "busy", "latency", "latency_hit", "bytes", "l2_bytes")
+OP_TIMES = ("fetch", "control", "issue", "start", "end", "fire")
+OP = _record(OP_WHOLE, (*OP_COSTS, *OP_TIMES))
+"""An instruction of a launch; they are sorted by core, in the order in which each issues them.
+
+Whole numbers: core; pipe (kinds.PIPES); kinds.Kind; the next op of the same pipe and core, and the one `depth` before
+it (-1: none); first and last line of code; row of `ranges` (-1: none); part of the GM accesses; part of the links, those
+up to `dep_issued` holding up the scalar unit and the others the pipe; the step; the address of a scalar access to GM;
+whether a scalar access to UB waits for the pipes (the compiler's or the library's own flags), or a copy that waits has
+its pipe meanwhile (unit flags); the first agent that waits for this op (-1: none); L2 lines that hit, missed, and were pushed out.
+
+Costs: cycles of the scalar unit before it issues the op; cycles of its pipe; from then to the result, and the same when
+L2 had all; bytes moved through GM; those weighed for L2. Times are UNKNOWN_TIME until they are known."""
 
 (K_SCALAR, K_WORK, K_COPY, K_SET, K_WAIT, K_BARRIER, K_DRAIN, K_END, K_LOAD_UB, K_STORE_UB, K_LOAD_GM, K_STORE_GM,
  K_RESULT) = range(13)  # fmt: skip
 """kinds.Kind as plain numbers, which compile faster."""
 
-# -- costs: (ops, COST_FIELDS) float64 ---------------------------------------------------------------------------------
+LINK = _record(("op",), ("delay",))
+"""An op that must have fired, and the cycles until that has reached the one that waits."""
 
-HIDDEN, BUSY, LATENCY, LATENCY_HIT, BYTES, L2_BYTES = range(6)
-"""Cycles of the scalar unit before it issues the op; cycles of its pipe; from then to the result, and the same when L2
-had all; bytes moved through GM; those weighed for L2."""
-COST_FIELDS = 6
-
-# -- times: (ops, TIME_FIELDS) float64, UNKNOWN_TIME until known -------------------------------------------------------
-
-FETCH, CONTROL, ISSUE, START, END, FIRE = range(6)
-TIME_FIELDS = 6
-UNKNOWN_TIME = -1.0
-
-# -- results: (ops, RESULT_FIELDS) int64 -------------------------------------------------------------------------------
-
-HITS, MISSES, VICTIMS = range(3)
-RESULT_FIELDS = 3
-
-# -- deps: (2, links): op, delay; ranges: (8, vector ops): written low and high, up to three reads ---------------------
-
-DEP_OP, DEP_DELAY, DEP_AT_ISSUE = range(3)
 RANGES = 4
+"""Pairs of (low, past the high) byte in UB of a vector instruction: what it writes, and up to three operands that it
+reads; `ranges` is (vector instructions, 2 * RANGES)."""
 
-# -- cores: (CORE_FIELDS, cores) float64 -------------------------------------------------------------------------------
+CORE = _record(
+    ("unit", "first_op", "place", "code_lines", "data_lines"),
+    ("start", "end", "busy", "wait", "fetch", "stall_ub", "icache", "icache_miss", "dcache_hit", "dcache_miss"),
+)
+"""The block of a core; its first op (-1: none); which core of the chip it runs on; lines of its instruction cache and of
+its data cache; then what the core table of a timeline says, in cycles and accesses."""
 
-(C_START, C_END, C_BUSY, C_WAIT, C_SINGLE, C_FETCH, C_STALL_UB, C_ICACHE, C_ICACHE_MISS, C_DCACHE_HIT, C_DCACHE_MISS,
- C_STALL) = range(12)  # fmt: skip
-"""C_STALL and on: one for each of kinds.PIPES."""
-CORE_FIELDS = 12 + 7
+AGENT = _record(("next", "last", "queued", "after", "behind", "held"), ("free", "done", "stall"))
+"""The scalar unit or a pipe of a core: the op it comes to next; the last op issued to it; whether it is on the list of
+those to look at, and who comes after it there; who waits for the same op; whether it waits for one; when it can take
+the next op (of a scalar unit: its time); when all it has done is complete; how long its full queue held up the scalar
+unit."""
 
-# -- settings: float64 -------------------------------------------------------------------------------------------------
+BLOCK = _record(("first", "running"))
+"""The first core of a block, and how many of its cores are at work."""
 
-(F_ISSUE, F_ICACHE_MISS, F_ICACHE_NEXT, F_UB_LOAD, F_UB_STORE, F_DC_HIT, F_DC_MISS_L2, F_DC_MISS_GM, F_FLAG, F_GM_RATE,
- F_L2_RATE, F_WRITE_WEIGHT, F_OVERHEAD, F_DISPATCH, F_LINE) = range(15)  # fmt: skip
-SETTINGS = 15
+FLOW = _record(("op",), ("left", "lone", "gm", "l2", "writes", "rate", "arrives", "want"))
+"""A copy under way: the part that is left (1 at first); cycles that it takes alone; bytes that it asks of GM and of L2;
+bytes that it writes; the part done per cycle; when what other copies fetch of it is in L2; bytes per cycle that it
+would take of what is being shared out."""
+
+EVENT = _record(("number",), ("time",))
+"""Something to come: a copy that can start (the number of its agent), or the end of a block."""
+
+SEEN = _record(("step", "line", "hits", "misses"))
+"""Accesses of a step to an L2 line; step + 1, so that 0 is a free place."""
+
+COUNTS = _record(("todo", "flows", "events", "begun", "clock"))
+"""The first agent to look at (-1: none); how many copies are under way, events to come, blocks begun, and accesses to
+L2 made."""
+
+SETTINGS = _record(
+    ("line",),
+    ("issue", "icache_miss", "icache_next", "ub_load", "ub_store", "dc_hit", "dc_miss_l2", "dc_miss_gm", "flag",
+     "gm_rate", "l2_rate", "write_weight", "overhead", "dispatch"),
+)  # fmt: skip
+"""Bytes of an L2 line, and facts of the chip in cycles and bytes per cycle."""

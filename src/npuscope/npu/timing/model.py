@@ -8,17 +8,15 @@ from npuscope.errors import Unsupported
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing import layout as at
 from npuscope.npu.timing import tables
-from npuscope.npu.timing.book import Found, Given, new_book
+from npuscope.npu.timing.book import Book, new_room
 from npuscope.npu.timing.details import Details
-from npuscope.npu.timing.flows import FLOW_FIELDS
 from npuscope.npu.timing.l2 import L2, cold
 from npuscope.npu.timing.program import Program, program_of, settings_of, units_of
-from npuscope.npu.timing.transfers import COUNT_A, COUNT_B, COUNT_C, RUN_BYTES
 from npuscope.npu.timing.units import unit_table
 from npuscope.trace.marks import marks_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import CoreType
-from npuscope.trace.timeline import Loss, Source, Timeline
+from npuscope.trace.timeline import SLICE_COLUMNS, UNKNOWN, Loss, Source, Timeline
 
 VERSION = "1"
 """Of the model: it changes when the same trace and facts give other times."""
@@ -38,55 +36,56 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
     warm = l2.warm
     l2.carry_over()
     program = program_of(rows, chip)
-    found = _run(program, chip, l2)
+    settings = settings_of(rows, chip)
+    book = _run(program, settings, chip, l2)
     l2.warm = True
     place = np.empty(program.row.size, np.int64)
     place[program.row] = np.arange(program.row.size)
-    times, results = found.times[place].T, found.result[place].T
-    close = chip.timing.launch.close_us * chip.frequency_mhz
-    settings = settings_of(rows, chip)
-    end = float(found.cores[at.C_END].max(initial=settings[at.F_OVERHEAD])) + close
+    slices = tables.slice_table(program, book.ops, place)
+    overhead = float(settings["overhead"][0])
+    end = float(book.cores["end"].max(initial=overhead)) + chip.timing.launch.close_us * chip.frequency_mhz
     return Timeline(
-        rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL, int(round(end)),
-        int(round(settings[at.F_OVERHEAD])), program.steps.steps, tables.slice_table(program, times),
-        Details(rows, program.operands, np.arange(program.row.size)),
-        transfers=tables.transfer_table(program, times, results),
-        lines=tables.line_table(found.counted, chip.timing.memory.line),
-        edges=tables.edge_table(program), cores=tables.core_table(found.cores), units=unit_table(rows),
-        marks=marks_of(rows), losses=_losses(rows, times),
+        rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL, int(round(end)), int(round(overhead)),
+        program.steps.steps, slices, Details(rows, program.operands, np.arange(program.row.size)),
+        transfers=tables.transfer_table(program, book.ops, place),
+        lines=tables.line_table(book.seen, chip.timing.memory.line), edges=tables.edge_table(program),
+        cores=tables.core_table(book.cores, book.agents), units=unit_table(rows), marks=marks_of(rows),
+        losses=_losses(rows, slices[SLICE_COLUMNS.index("end")]),
         notes={"model": VERSION, "l2": "warm" if warm else "cold"},
     )  # fmt: skip
 
 
-def _run(program: Program, chip: Chip, l2: L2) -> Found:
-    """The schedule's results, by op."""
+def _run(program: Program, settings: np.ndarray, chip: Chip, l2: L2) -> Book:
+    """The schedule with its results."""
     from npuscope.npu.timing.engine import schedule  # compiled at its first use
 
-    rows, settings = program.rows, settings_of(program.rows, chip)
-    count, cores = program.row.size, rows.launch.cores
-    units, places = units_of(rows, chip)
-    icache = chip.timing.icache
-    given = Given(
-        program.ops, program.costs, program.deps, program.ranges, np.ascontiguousarray(program.transfers.table.T),
-        units, np.searchsorted(units, np.arange(units.max(initial=-1) + 2)), program.first_op,
-        np.array([core.type is CoreType.AIC for core in cores], np.int64),
-        np.array([one.bytes // one.line_bytes for one in (chip.dcache.aiv, chip.dcache.aic)], np.int64),
-        np.array([icache.bytes_aiv, icache.bytes_aic], np.int64) // icache.line_bytes, settings,
+    cores, icache = program.rows.launch.cores, chip.timing.icache
+    units, places = units_of(program.rows, chip)
+    caches = np.array([
+        [icache.bytes_aiv // icache.line_bytes, icache.bytes_aic // icache.line_bytes],
+        [one.bytes // one.line_bytes for one in (chip.dcache.aiv, chip.dcache.aic)],
+    ], np.int64)  # fmt: skip
+    is_cube = np.array([core.type is CoreType.AIC for core in cores], np.int64)
+    room = new_room(units, is_cube, caches, places)
+    room.cores["first_op"] = program.first_op
+    room.agents["next"] = program.first_of_pipe
+    room.counts["clock"] = l2.clock
+    book = Book(
+        program.ops, program.deps, program.ranges, program.transfers.table, room.cores, room.agents, room.blocks,
+        room.flows, room.events, np.zeros(_room_for_lines(program, chip), at.SEEN), l2.lines, room.recent, room.code,
+        room.data,
     )  # fmt: skip
-    found = Found(
-        np.full((count, at.TIME_FIELDS), at.UNKNOWN_TIME), np.zeros((count, at.RESULT_FIELDS), np.int64),
-        np.zeros((at.CORE_FIELDS, len(cores))), np.zeros((_room_for_lines(program, chip), 4), np.int64),
-    )  # fmt: skip
-    if count:
-        schedule(given, found, new_book(given, program.first_of_pipe, places, FLOW_FIELDS), l2.arrays, places)
-    return found
+    if program.row.size:
+        schedule(book, room.counts, settings, places)
+    l2.clock = int(room.counts["clock"][0])
+    return book
 
 
 def _room_for_lines(program: Program, chip: Chip) -> int:
     """Slots of a hash table that holds every (step, L2 line): a power of two, at most half filled."""
     table, line = program.transfers.table, chip.timing.memory.line
-    runs = table[COUNT_A] * table[COUNT_B] * table[COUNT_C]
-    touched = runs * (table[RUN_BYTES] // line + 2)
+    runs = table["count_a"] * table["count_b"] * table["count_c"]
+    touched = runs * (table["run_bytes"] // line + 2)
     row = np.repeat(np.arange(program.transfers.first.size - 1), np.diff(program.transfers.first))
     step = program.steps.of_row[row]
     by_step = np.bincount(step, touched, minlength=1)
@@ -95,14 +94,14 @@ def _room_for_lines(program: Program, chip: Chip) -> int:
     return 1 << max(2 * most, 16).bit_length()
 
 
-def _losses(rows: LaunchRows, times: np.ndarray) -> tuple[Loss, ...]:
+def _losses(rows: LaunchRows, ends: np.ndarray) -> tuple[Loss, ...]:
     """What the timeline lacks: the end of a trace, and instructions that never come to run."""
     found = []
     if not rows.whole:
         found.append(Loss("trace", "the trace ends before the launch does; what comes after is missing"))
-    untimed = int((times[at.END] == at.UNKNOWN_TIME).sum())
+    untimed = int((ends == UNKNOWN).sum())
     if untimed:
-        total = times.shape[1]
+        total = ends.size
         text = f"{untimed} of {total} instructions have no time: what they wait for never happens in this trace"
         found.append(Loss("untimed", text, count=untimed, total=total))
     return tuple(found)

@@ -35,7 +35,6 @@ class Program:
     transfers: Transfers
     links: Links
     ops: np.ndarray
-    costs: np.ndarray
     deps: np.ndarray
     ranges: np.ndarray
     first_op: np.ndarray
@@ -59,24 +58,29 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     order = np.argsort(rows.column("core"), kind="stable")
     op_of_row = np.empty(order.size, np.int64)
     op_of_row[order] = np.arange(order.size)
-    ops = np.full((at.OP_FIELDS, order.size), -1, np.int64)
-    ops[at.CORE], ops[at.SLOT], ops[at.KIND] = rows.column("core")[order], slot[order], kind[order]
-    ops[at.STEP] = steps.of_row[order]
-    ops[at.LINE0], ops[at.LINE1] = steps.first_line[ops[at.STEP]], steps.last_line[ops[at.STEP]]
-    ops[at.GM0], ops[at.GM1] = transfers.first[order], transfers.first[order + 1]
-    ops[at.PLACE] = operands.per_row(operands.gm, operands.address, 0)[order]
-    ops[at.STRICT] = np.where(copies, _guarded(rows), _strict(rows))[order]
+    ops = np.zeros(order.size, at.OP)
+    for name in ("next", "ahead", "range", "waiting"):
+        ops[name] = -1
+    for name in at.OP_TIMES:
+        ops[name] = at.UNKNOWN_TIME
+    step = steps.of_row[order]
+    ops["core"], ops["slot"], ops["kind"], ops["step"] = rows.column("core")[order], slot[order], kind[order], step
+    ops["line0"], ops["line1"] = steps.first_line[step], steps.last_line[step]
+    ops["gm0"], ops["gm1"] = transfers.first[order], transfers.first[order + 1]
+    ops["place"] = operands.per_row(operands.gm, operands.address, 0)[order]
+    ops["strict"] = np.where(copies, _guarded(rows), _strict(rows))[order]
     first_of_pipe = _chain(ops, len(rows.launch.cores), chip.timing.scalar.depth)
     deps = _deps(ops, links, op_of_row)
     ranges = _ranges(ops, operands, order, _orders(rows) and not chip.timing.vector.ordered)
-    costs = _costs(rows, steps, work, transfers, copies, chip)[:, order]
-    first_op = np.searchsorted(ops[at.CORE], np.arange(len(rows.launch.cores)))
-    first_op[np.bincount(ops[at.CORE], minlength=first_op.size) == 0] = -1
-    _enter(ops, costs, first_op[first_op >= 0], chip)
+    for name, cost in _costs(rows, steps, work, transfers, copies, chip).items():
+        ops[name] = cost[order]
+    cores = len(rows.launch.cores)
+    first_op = np.searchsorted(rows.column("core")[order], np.arange(cores))
+    first_op[np.bincount(rows.column("core"), minlength=cores) == 0] = -1
+    _enter(ops, first_op[first_op >= 0], chip)
     return Program(
-        rows, order, slot, kind, steps, operands, work, transfers, links, np.ascontiguousarray(ops.T),
-        np.ascontiguousarray(costs.T), deps, ranges, first_op, first_of_pipe,
-    )  # fmt: skip
+        rows, order, slot, kind, steps, operands, work, transfers, links, ops, deps, ranges, first_op, first_of_pipe
+    )
 
 
 def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands, chip: Chip) -> np.ndarray:
@@ -115,15 +119,15 @@ def _guarded(rows: LaunchRows) -> np.ndarray:
 
 
 def _chain(ops: np.ndarray, cores: int, depth: int) -> np.ndarray:
-    """Fill NEXT and AHEAD; returns the first op of each agent, -1 where it has none."""
-    agent = ops[at.CORE] * SLOTS + ops[at.SLOT]
+    """Fill `next` and `ahead`; returns the first op of each agent, -1 where it has none."""
+    agent = ops["core"] * SLOTS + ops["slot"]
     order = np.argsort(agent, kind="stable")
     sorted_agents = agent[order]
     same = sorted_agents[1:] == sorted_agents[:-1]
-    ops[at.NEXT, order[:-1][same]] = order[1:][same]
+    ops["next"][order[:-1][same]] = order[1:][same]
     if order.size > depth:
         far = sorted_agents[depth:] == sorted_agents[:-depth]
-        ops[at.AHEAD, order[depth:][far]] = order[:-depth][far]
+        ops["ahead"][order[depth:][far]] = order[:-depth][far]
     first = np.full(cores * SLOTS, -1, np.int64)
     starts = np.flatnonzero(np.concatenate([[True], ~same])) if order.size else np.empty(0, np.int64)
     first[sorted_agents[starts]] = order[starts]
@@ -131,32 +135,33 @@ def _chain(ops: np.ndarray, cores: int, depth: int) -> np.ndarray:
     return first
 
 
-def _enter(ops: np.ndarray, costs: np.ndarray, first: np.ndarray, chip: Chip) -> None:
+def _enter(ops: np.ndarray, first: np.ndarray, chip: Chip) -> None:
     """What a core does at the start of a kernel counts with its first instruction: its code comes before all other."""
-    ops[at.LINE0, first] = 0
-    costs[at.HIDDEN, first] += chip.timing.calls["kernel"] * chip.timing.scalar.each
+    ops["line0"][first] = 0
+    ops["hidden"][first] += chip.timing.calls["kernel"] * chip.timing.scalar.each
 
 
 def _deps(ops: np.ndarray, links: Links, op_of_row: np.ndarray) -> np.ndarray:
-    """Fill DEP0 and DEP1; returns the links as (3, links): op, delay, whether the scalar unit waits."""
+    """Fill `dep0`, `dep_issued` and `dep1`; returns the links as records."""
     later = op_of_row[links.later]
-    order = np.argsort(later, kind="stable")
-    later = later[order]
-    ops[at.DEP0] = np.searchsorted(later, np.arange(ops.shape[1]))
-    ops[at.DEP1] = np.searchsorted(later, np.arange(ops.shape[1]), "right")
-    return np.stack(
-        [op_of_row[links.earlier[order]].astype(np.float64), links.delay[order], links.at_issue[order].astype(float)]
-    )
+    key = 2 * later + ~links.at_issue  # those that hold up the scalar unit come first
+    order = np.argsort(key, kind="stable")
+    key, own = key[order], 2 * np.arange(ops.size)
+    ops["dep0"], ops["dep_issued"] = np.searchsorted(key, own), np.searchsorted(key, own, "right")
+    ops["dep1"] = np.searchsorted(key, own + 1, "right")
+    found = np.empty(order.size, at.LINK)
+    found["op"], found["delay"] = op_of_row[links.earlier[order]], links.delay[order]
+    return found
 
 
 def _ranges(ops: np.ndarray, operands: Operands, order: np.ndarray, ordered: bool) -> np.ndarray:
-    """Fill RANGE of vector instructions; returns (8, vector instructions): bytes of UB written and read, as low and
+    """Fill `range` of vector instructions; returns (vector instructions, 8): bytes of UB written and read, as low and
     high of each operand. Where the compiler does not order them nothing is filled."""
-    vector = np.flatnonzero((ops[at.SLOT] == V) & (ops[at.KIND] == Kind.WORK)) if ordered else np.empty(0, np.int64)
+    vector = np.flatnonzero((ops["slot"] == V) & (ops["kind"] == Kind.WORK)) if ordered else np.empty(0, np.int64)
     ranges = np.zeros((2 * at.RANGES, max(vector.size, 1)), np.int64)
-    ops[at.RANGE, vector] = np.arange(vector.size)
+    ops["range"][vector] = np.arange(vector.size)
     if not vector.size:
-        return ranges
+        return ranges.T.copy()
     index = np.full(operands.rows, -1, np.int64)
     index[order[vector]] = np.arange(vector.size)
     place = np.flatnonzero((operands.space == Space.UB) & (index[operands.row] >= 0))
@@ -173,49 +178,49 @@ def _ranges(ops: np.ndarray, operands: Operands, order: np.ndarray, ordered: boo
     ranges[0] = np.iinfo(np.int64).max
     np.minimum.at(ranges[0], index[row[out]], low[out])
     np.maximum.at(ranges[1], index[row[out]], high[out])
-    return ranges
+    return np.ascontiguousarray(ranges.T)
 
 
 def _costs(
     rows: LaunchRows, steps: Steps, work: Work, transfers: Transfers, copies: np.ndarray, chip: Chip
-) -> np.ndarray:
-    """(COST_FIELDS, rows)."""
+) -> dict[str, np.ndarray]:
+    """layout.OP_COSTS by name, (rows,) each."""
     facts = chip.timing
-    costs = np.zeros((at.COST_FIELDS, rows.instruction.shape[1]))
-    costs[at.HIDDEN] = steps.hidden[steps.of_row] * facts.scalar.each
     busy = np.where(copies, transfers.busy, work.busy)
     dcci = rows.column("opcode") == OPCODES.number("dcci")
     if dcci.any():
         whole = dcci & (rows.column("a") == 1)
         busy = np.where(whole, facts.sync.dcci_all, np.where(dcci, facts.sync.dcci, busy))
     barrier = rows.column("opcode") == OPCODES.number("pipe_barrier")
-    costs[at.BUSY] = np.where(barrier, 1.0, busy)
-    costs[at.LATENCY] = np.where(copies, transfers.latency, np.where(barrier, 0.0, work.latency))
-    costs[at.LATENCY_HIT] = np.where(copies, transfers.latency_hit, work.latency)
-    costs[at.BYTES] = transfers.bytes
-    costs[at.L2_BYTES] = transfers.bytes * transfers.wide
-    return costs
+    return {
+        "hidden": (steps.hidden * facts.scalar.each)[steps.of_row],
+        "busy": np.where(barrier, 1.0, busy),
+        "latency": np.where(copies, transfers.latency, np.where(barrier, 0.0, work.latency)),
+        "latency_hit": np.where(copies, transfers.latency_hit, work.latency),
+        "bytes": transfers.bytes,
+        "l2_bytes": transfers.bytes * transfers.wide,
+    }
 
 
 def settings_of(rows: LaunchRows, chip: Chip) -> np.ndarray:
-    """(SETTINGS,) float64."""
-    facts, settings = chip.timing, np.zeros(at.SETTINGS)
+    """One record of layout.SETTINGS, (1,)."""
+    facts, settings = chip.timing, np.zeros(1, at.SETTINGS)
     scalar, icache, memory = facts.scalar, facts.icache, facts.memory
-    settings[at.F_ISSUE] = scalar.issue
-    settings[at.F_ICACHE_MISS], settings[at.F_ICACHE_NEXT] = icache.miss, icache.next
-    settings[at.F_UB_LOAD], settings[at.F_UB_STORE] = scalar.ub_load, scalar.ub_store
-    settings[at.F_DC_HIT] = scalar.cache_hit
-    settings[at.F_DC_MISS_L2], settings[at.F_DC_MISS_GM] = scalar.cache_miss_l2, scalar.cache_miss_gm
-    settings[at.F_FLAG] = facts.sync.flag
+    settings["issue"] = scalar.issue
+    settings["icache_miss"], settings["icache_next"] = icache.miss, icache.next
+    settings["ub_load"], settings["ub_store"] = scalar.ub_load, scalar.ub_store
+    settings["dc_hit"] = scalar.cache_hit
+    settings["dc_miss_l2"], settings["dc_miss_gm"] = scalar.cache_miss_l2, scalar.cache_miss_gm
+    settings["flag"] = facts.sync.flag
     per_cycle = 1e3 / chip.frequency_mhz  # GB/s to bytes per cycle
-    settings[at.F_GM_RATE] = chip.bandwidth.gm * memory.gm * per_cycle
-    settings[at.F_L2_RATE] = chip.bandwidth.l2 * memory.l2 * per_cycle
-    settings[at.F_WRITE_WEIGHT] = memory.write_weight
+    settings["gm_rate"] = chip.bandwidth.gm * memory.gm * per_cycle
+    settings["l2_rate"] = chip.bandwidth.l2 * memory.l2 * per_cycle
+    settings["write_weight"] = memory.write_weight
     mixed = len({core.type for core in rows.launch.cores}) > 1
     extra = facts.launch.mixed_us if mixed else 0.0
-    settings[at.F_OVERHEAD] = (facts.launch.overhead_us + extra) * chip.frequency_mhz
-    settings[at.F_DISPATCH] = facts.launch.dispatch
-    settings[at.F_LINE] = memory.line
+    settings["overhead"] = (facts.launch.overhead_us + extra) * chip.frequency_mhz
+    settings["dispatch"] = facts.launch.dispatch
+    settings["line"] = memory.line
     return settings
 
 

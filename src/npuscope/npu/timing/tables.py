@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from npuscope.npu.timing import layout as at
-from npuscope.npu.timing.kinds import FIX, MTE1, MTE2, MTE3, M, V, by_opcode
+from npuscope.npu.timing.kinds import FIX, MTE1, MTE2, MTE3, SLOTS, M, V, by_opcode
 from npuscope.npu.timing.links import NO_EDGE
 from npuscope.npu.timing.program import Program
 from npuscope.trace.schema import Space
@@ -29,44 +30,51 @@ def _memory_of(side: int, name: str) -> int:
 
 
 def cycles(values: np.ndarray) -> np.ndarray:
-    """Times in whole cycles; what is not known stays UNKNOWN."""
-    return np.where(values < 0, UNKNOWN, np.rint(values)).astype(np.int64)
+    """Times in whole cycles; what is not known (negative) stays UNKNOWN."""
+    whole = np.rint(values)
+    whole[values < 0] = UNKNOWN
+    return whole.astype(np.int64)
 
 
-def slice_table(program: Program, times: np.ndarray) -> np.ndarray:
-    """(SLICE_COLUMNS, ops) in the order of the trace; `times` is in that order already."""
+def slice_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(SLICE_COLUMNS, rows) in the order of the trace, where each row's op is at `place`."""
     rows = program.rows
-    count = rows.instruction.shape[1]
     columns = {
         "core": rows.column("core"), "lane": rows.column("pipe"), "step": program.steps.of_row,
-        "row": np.arange(count), "fetch": cycles(times[at.FETCH]), "control": cycles(times[at.CONTROL]),
-        "issue": cycles(times[at.ISSUE]), "start": cycles(times[at.START]), "end": cycles(times[at.END]),
-        "bytes": program.transfers.bytes, "work": rows.column("work"),
-        "bank_group": cycles(program.work.group), "bank": cycles(program.work.bank),
-        "warp": np.full(count, UNKNOWN), "threads": np.full(count, UNKNOWN),
+        "row": np.arange(place.size), **{name: cycles(ops[name][place]) for name in at.OP_TIMES[:-1]},
+        "bytes": program.transfers.bytes, "work": rows.column("work"), "bank_group": cycles(program.work.group),
+        "bank": cycles(program.work.bank), "warp": UNKNOWN, "threads": UNKNOWN,
     }  # fmt: skip
-    return np.stack([columns[name] for name in SLICE_COLUMNS]).astype(np.int64)
+    return _table(columns, SLICE_COLUMNS, place.size)
 
 
-def transfer_table(program: Program, times: np.ndarray, results: np.ndarray) -> np.ndarray:
-    """(TRANSFER_COLUMNS, moves), `times` and `results` in the order of the trace."""
+def transfer_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(TRANSFER_COLUMNS, moves); the arguments are those of `slice_table`."""
     rows, operands = program.rows, program.operands
     moves = np.isin(program.slot, (MTE1, MTE2, MTE3, FIX)) & (rows.column("work") > 0)
-    place = np.flatnonzero(moves)
-    source, target = operands.source.copy(), operands.target.copy()
+    mine = np.flatnonzero(moves)
+    source, target = operands.source[mine], operands.target[mine]
     for side, number in ((source, 0), (target, 1)):
-        side[side < 0] = by_opcode(rows.column("opcode"), partial(_memory_of, number))[side < 0]
-    nbytes = np.where(program.transfers.bytes > 0, program.transfers.bytes, rows.column("work"))
-    start = np.maximum(times[at.END] - program.work.latency - program.work.busy, times[at.START])
+        side[side < 0] = by_opcode(rows.column("opcode")[mine], partial(_memory_of, number))[side < 0]
+    moved = program.transfers.bytes[mine]
+    nbytes = np.where(moved > 0, moved, rows.column("work")[mine])
+    ops = ops[place[mine]]
+    late = np.maximum(ops["end"] - program.work.latency[mine] - program.work.busy[mine], ops["start"])
     columns = {
-        "slice": place, "source": source[place], "target": target[place],
-        "address": operands.per_row(operands.gm, operands.address, UNKNOWN)[place], "bytes": nbytes[place],
-        "requests": -(-nbytes[place] // REQUEST), "hits": results[at.HITS][place],
-        "misses": results[at.MISSES][place], "victims": results[at.VICTIMS][place],
-        "start": cycles(np.where(program.transfers.bytes > 0, times[at.START], start))[place],
-        "end": cycles(times[at.END])[place],
+        "slice": mine, "source": source, "target": target,
+        "address": operands.per_row(operands.gm, operands.address, UNKNOWN)[mine], "bytes": nbytes,
+        "requests": -(-nbytes // REQUEST), "hits": ops["hits"], "misses": ops["misses"], "victims": ops["victims"],
+        "start": cycles(np.where(moved > 0, ops["start"], late)), "end": cycles(ops["end"]),
     }  # fmt: skip
-    return np.stack([columns[name] for name in TRANSFER_COLUMNS]).astype(np.int64)
+    return _table(columns, TRANSFER_COLUMNS, mine.size)
+
+
+def _table(columns: dict[str, Any], names: tuple[str, ...], rows: int) -> np.ndarray:
+    """(names, rows) int64."""
+    table = np.empty((len(names), rows), np.int64)
+    for place, name in enumerate(names):
+        table[place] = columns[name]
+    return table
 
 
 def edge_table(program: Program) -> np.ndarray:
@@ -80,25 +88,24 @@ def edge_table(program: Program) -> np.ndarray:
     return np.stack([columns[name] for name in EDGE_COLUMNS]).astype(np.int64)
 
 
-def line_table(counted: np.ndarray, line_bytes: int) -> np.ndarray:
+def line_table(seen: np.ndarray, line_bytes: int) -> np.ndarray:
     """(LINE_COLUMNS, rows) from the schedule's hash table, sorted by step and line."""
-    found = counted[counted[:, 0] > 0]
-    found = found[np.lexsort((found[:, 1], found[:, 0]))]
-    columns = {"step": found[:, 0] - 1, "line": found[:, 1] * line_bytes, "hits": found[:, 2], "misses": found[:, 3]}
-    return np.stack([columns[name] for name in LINE_COLUMNS]).astype(np.int64)
-
-
-def core_table(cores: np.ndarray) -> np.ndarray:
-    """(CORE_COLUMNS, cores). Which instructions were issued two at a time is not modelled: all are single."""
-    stall = {f"stall_{name}": at.C_STALL + slot for name, slot in (
-        ("mte1", MTE1), ("mte2", MTE2), ("mte3", MTE3), ("cube", M), ("vector", V))}  # fmt: skip
-    fields = {
-        "start": at.C_START, "end": at.C_END, "scalar_busy": at.C_BUSY, "scalar_wait": at.C_WAIT,
-        "single_issue": at.C_BUSY, "wait_instruction": at.C_FETCH, "stall_ub": at.C_STALL_UB,
-        "icache_requests": at.C_ICACHE, "icache_misses": at.C_ICACHE_MISS, "dcache_hits": at.C_DCACHE_HIT,
-        "dcache_misses": at.C_DCACHE_MISS, **stall,
+    found = seen[seen["step"] > 0]
+    found = found[np.lexsort((found["line"], found["step"]))]
+    columns = {
+        "step": found["step"] - 1, "line": found["line"] * line_bytes, "hits": found["hits"], "misses": found["misses"],
     }  # fmt: skip
-    table = [
-        np.zeros(cores.shape[1]) if name == "dual_issue" else cores[fields[name]] for name in CORE_COLUMNS
-    ]
-    return np.rint(np.stack(table)).astype(np.int64)
+    return _table(columns, LINE_COLUMNS, found.size)
+
+
+def core_table(cores: np.ndarray, agents: np.ndarray) -> np.ndarray:
+    """(CORE_COLUMNS, cores). Which instructions were issued two at a time is not modelled: all are single."""
+    fields = {
+        "start": "start", "end": "end", "scalar_busy": "busy", "scalar_wait": "wait", "single_issue": "busy",
+        "wait_instruction": "fetch", "stall_ub": "stall_ub", "icache_requests": "icache",
+        "icache_misses": "icache_miss", "dcache_hits": "dcache_hit", "dcache_misses": "dcache_miss",
+    }  # fmt: skip
+    columns = {name: np.rint(cores[field]) for name, field in fields.items()}
+    for name, slot in (("mte1", MTE1), ("mte2", MTE2), ("mte3", MTE3), ("cube", M), ("vector", V)):
+        columns[f"stall_{name}"] = np.rint(agents["stall"][slot::SLOTS])
+    return _table({"dual_issue": 0, **columns}, CORE_COLUMNS, cores.size)

@@ -27,16 +27,19 @@ SHORT_NZ = 1024
 """Rows of up to this many bytes that a copy rearranges do not reach the full rate of L2."""
 GRAIN = 128
 """A2 asks for 128, 256 or 512 aligned bytes at a time (LIM22); less is a whole unit."""
-ADDRESS, RUN_BYTES, COUNT_A, STRIDE_A, COUNT_B, STRIDE_B, COUNT_C, STRIDE_C, WRITE, ALLOCATE, WEIGHT = range(11)
-FIELDS = 11
-"""Columns of the table of accesses to GM: address, bytes of a run, three loops of runs (outermost first), whether it
+ACCESS = np.dtype([
+    (name, np.int64)
+    for name in ("address", "run_bytes", "count_a", "stride_a", "count_b", "stride_b", "count_c", "stride_c", "write",
+                 "allocate", "weight")
+])  # fmt: skip
+"""An access to GM: address, bytes of a run, three loops of runs (outermost first), whether it
 writes, whether its lines stay in L2, and the thousandfold of the bytes that it costs GM for each byte it moves."""
 
 
 @dataclass(frozen=True)
 class Transfers:
     """`busy`: (rows,) cycles that a copy takes by itself; `bytes`: (rows,) moved; `first`: (rows + 1,) where each row's
-    part of `table` (FIELDS, accesses) begins; `wide`: (rows,) how much heavier a byte is for L2; `latency` and
+    part of `table`, records ACCESS, begins; `wide`: (rows,) how much heavier a byte is for L2; `latency` and
     `latency_hit`: (rows,)."""
 
     busy: np.ndarray
@@ -108,17 +111,17 @@ def _converted(rows: LaunchRows, operands: Operands, chip: Chip) -> np.ndarray:
 
 def _table(rows: LaunchRows, operands: Operands, chosen: np.ndarray, chip: Chip) -> np.ndarray:
     shape = operands.shape[:, chosen]
-    table = np.empty((FIELDS, chosen.size), np.int64)
-    table[ADDRESS] = operands.address[chosen]
+    table = np.empty(chosen.size, ACCESS)
+    table["address"] = operands.address[chosen]
     for field, column in (
-        (RUN_BYTES, RUN), (COUNT_A, COUNT0), (STRIDE_A, STRIDE0), (COUNT_B, COUNT1), (STRIDE_B, STRIDE1),
-        (COUNT_C, COUNT2), (STRIDE_C, STRIDE2),
+        ("run_bytes", RUN), ("count_a", COUNT0), ("stride_a", STRIDE0), ("count_b", COUNT1), ("stride_b", STRIDE1),
+        ("count_c", COUNT2), ("stride_c", STRIDE2),
     ):  # fmt: skip
         table[field] = shape[column]
-    table[WRITE] = operands.writes[chosen]
-    table[ALLOCATE] = _allocates(rows, operands, chosen)
+    table["write"] = operands.writes[chosen]
+    table["allocate"] = _allocates(rows, operands, chosen)
     nz = _rearranges(rows)[operands.row[chosen]]
-    table[WEIGHT] = np.round(1000 * _weights(operands.address[chosen], shape, nz, chip))
+    table["weight"] = np.round(1000 * _weights(operands.address[chosen], shape, nz, chip))
     return table
 
 

@@ -20,10 +20,10 @@ from npuscope.profiler.instruction_timeline.marks import user_marks
 from npuscope.profiler.instruction_timeline.stacking import stacked
 from npuscope.profiler.instruction_timeline.throughput import NAMES, throughput
 from npuscope.profiler.writers.event_file import EVENT, EventFile
-from npuscope.profiler.writers.text_rows import Micros, Nanos, Sheet, Text, Texts, Whole, quoted
+from npuscope.profiler.writers.text_rows import Hex, Micros, Nanos, Sheet, Text, Texts, Whole, quoted
 from npuscope.profiler.writers.trace_json.simulator import thread, thread_sort
 from npuscope.profiler.writers.trace_json.slice_rows import (
-    detail_numbers,
+    operand_columns,
     place,
     ranges,
     split,
@@ -34,9 +34,11 @@ from npuscope.trace.timeline import Lane, Timeline
 COUNTERS, LAUNCH = 1, 2
 """Processes beside the cores: the throughput counters, and the launch as a whole."""
 FIRST_CORE = 10
-HEAD, TIME, LENGTH, TRACK, ARGUMENTS, DETAIL, BYTES = range(7)
+HEAD, TIME, LENGTH, TRACK, ARGUMENTS, DETAIL, NUMBER, TAIL, BYTES = range(9)
+COLUMNS = 9
 SLICE = (
-    Text(HEAD), b'"X","ts":', Nanos(TIME), b',"dur":', Nanos(LENGTH), Text(TRACK), Text(ARGUMENTS), Text(DETAIL), b'"',
+    Text(HEAD), b'"X","ts":', Nanos(TIME), b',"dur":', Nanos(LENGTH), Text(TRACK), Text(ARGUMENTS), Text(DETAIL),
+    Hex(NUMBER), Text(TAIL), b'"',
 )  # fmt: skip
 ARROW = (b'%s{"name":"flag","cat":"flag","id":' % EVENT, Whole(LENGTH), b',"ts":', Nanos(TIME), Text(TRACK))
 RELEASED = (
@@ -167,7 +169,7 @@ class PerfettoTrace:
         self, events: EventFile, row: np.ndarray, form: np.ndarray, cycles: np.ndarray, number: np.ndarray
     ) -> None:
         timeline, texts = self.timeline, Texts()
-        columns = np.zeros((7, row.size), np.int64)
+        columns = np.zeros((COLUMNS, row.size), np.int64)
         step = timeline.slice("step")[row]
         columns[TIME] = nanoseconds(cycles, timeline.mhz)
         columns[TRACK] = texts.numbers(
@@ -179,7 +181,7 @@ class PerfettoTrace:
         heads = [EVENT + b'{"name":%s,"cat":"instruction","ph":' % quoted(item.text) for item in timeline.steps]
         columns[HEAD] = texts.numbers(heads)[step]
         columns[ARGUMENTS] = texts.numbers(step_arguments(item) for item in timeline.steps)[step]
-        columns[DETAIL, slices] = detail_numbers(timeline, texts, row[slices])
+        columns[DETAIL : TAIL + 1, slices] = operand_columns(timeline, texts, row[slices])
         columns[BYTES] = timeline.slice("bytes")[row]
         events.sheet(Sheet(texts, FORMS, columns, np.where(slices & (columns[BYTES] > 0), IS_MOVE, form)))
 

@@ -5,24 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-LITERAL, TEXT, WHOLE, MICROS, NANOS = range(5)
-MINUS, POINT, ZERO = ord("-"), ord("."), ord("0")
-
-
-@njit(cache=True, error_model="numpy")
-def _digits(out: np.ndarray, at: int, value: int | np.uint64, least: int) -> int:
-    """Write a non-negative integer with at least `least` digits; the place after it."""
-    rest, count, ten = np.uint64(value), 1, np.uint64(10)  # without a sign, dividing by ten is a multiplication
-    limit = ten
-    while rest >= limit and count < 19:
-        limit *= ten
-        count += 1
-    count = max(count, least)
-    for place in range(at + count - 1, at - 1, -1):
-        whole = rest // ten
-        out[place] = ZERO + np.uint8(rest - whole * ten)
-        rest = whole
-    return at + count
+LITERAL, TEXT, WHOLE, MICROS, NANOS, HEX = range(6)
+MINUS, POINT, ZERO, LETTERS = ord("-"), ord("."), ord("0"), ord("a") - 10
 
 
 @njit(cache=True, error_model="numpy")
@@ -35,32 +19,62 @@ def fill(
     starts: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Write every row by its form into `out`, which must have the room; the number of bytes written."""
+    """Write every row by its form into `out`, which must have the room; the number of bytes written.
+
+    There is one way through the loop for all kinds of fields, so that little has to be compiled: a text, or else a sign,
+    a whole part and a fraction, both as decimal digits (or the whole part in hexadecimal ones)."""
     at = 0
     for row in range(rows.shape[1]):
         number = form[row]
         for part in range(bounds[number], bounds[number + 1]):
-            kind, argument = parts[part, 0], parts[part, 1]
-            value = argument if kind == LITERAL else rows[argument, row]
+            kind, value = parts[part, 0], parts[part, 1]
+            if kind != LITERAL:
+                value = rows[value, row]
             if kind <= TEXT:
-                first, last = starts[value], starts[value + 1]
-                out[at : at + last - first] = blob[first:last]
-                at += last - first
+                for place in range(starts[value], starts[value + 1]):
+                    out[at] = blob[place]
+                    at += 1
                 continue
             if value < 0:
+                if kind == HEX:
+                    continue
                 out[at] = MINUS
                 at += 1
                 value = -value
-            if kind == WHOLE:
-                at = _digits(out, at, value, 1)
+            # Without a sign, dividing by a constant is a multiplication.
+            rest, decimals = np.uint64(value), 0
+            whole = rest
+            if kind == HEX:
+                end = at + 1
+                while whole >= np.uint64(16):
+                    whole >>= np.uint64(4)
+                    end += 1
+                for place in range(end - 1, at - 1, -1):
+                    digit = np.int64(rest & np.uint64(15))
+                    out[place] = digit + (ZERO if digit < 10 else LETTERS)
+                    rest >>= np.uint64(4)
+                at = end
                 continue
             if kind == MICROS:
-                whole, decimals = np.uint64(value) // np.uint64(1000000), 6
-                rest = np.uint64(value) - whole * np.uint64(1000000)
-            else:
-                whole, decimals = np.uint64(value) // np.uint64(1000), 3
-                rest = np.uint64(value) - whole * np.uint64(1000)
-            at = _digits(out, at, whole, 1)
-            out[at] = POINT
-            at = _digits(out, at + 1, rest, decimals)
+                whole, decimals = rest // np.uint64(1000000), 6
+                rest -= whole * np.uint64(1000000)
+            elif kind == NANOS:
+                whole, decimals = rest // np.uint64(1000), 3
+                rest -= whole * np.uint64(1000)
+            end, limit = at + 1, np.uint64(10)
+            while whole >= limit and end < at + 19:
+                limit *= np.uint64(10)
+                end += 1
+            for place in range(end - 1, at - 1, -1):
+                tens = whole // np.uint64(10)
+                out[place] = np.int64(whole - tens * np.uint64(10)) + ZERO
+                whole = tens
+            at = end
+            if decimals:
+                out[at] = POINT
+                at += 1 + decimals
+                for place in range(at - 1, at - 1 - decimals, -1):
+                    tens = rest // np.uint64(10)
+                    out[place] = np.int64(rest - tens * np.uint64(10)) + ZERO
+                    rest = tens
     return at

@@ -15,7 +15,7 @@ import orjson
 CHUNK = 1 << 15
 """Rows that are laid out at a time: what bounds the memory that writing takes."""
 LONGEST_NUMBER = 28
-LITERAL, TEXT, WHOLE, MICROS, NANOS = range(5)
+LITERAL, TEXT, WHOLE, MICROS, NANOS, HEX = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,15 @@ class Nanos:
     column: int
 
 
-Field = bytes | Text | Whole | Micros | Nanos
-_KINDS = {Text: TEXT, Whole: WHOLE, Micros: MICROS, Nanos: NANOS}
+@dataclass(frozen=True, slots=True)
+class Hex:
+    """A field that is the column's integer in hexadecimal digits, nothing where it is negative."""
+
+    column: int
+
+
+Field = bytes | Text | Whole | Micros | Nanos | Hex
+_KINDS = {Text: TEXT, Whole: WHOLE, Micros: MICROS, Nanos: NANOS, Hex: HEX}
 
 
 class Texts:

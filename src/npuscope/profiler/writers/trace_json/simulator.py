@@ -21,10 +21,10 @@ from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
 from npuscope.profiler.writers.trace_json.slice_rows import (
     ARGUMENTS,
     COLUMNS,
-    DETAIL,
     FORMS,
     GROUP,
     HEAD,
+    OPERANDS,
     THREADS,
     TIME,
     TRACK,
@@ -40,10 +40,10 @@ THROUGHPUT = "MTE Throughput"
 AFTER_ZERO = 1e-3
 """Where a counter at the very beginning is put: the viewer drops those at 0 (V8)."""
 
-END, ID, NUMBER = COLUMNS, COLUMNS + 1, COLUMNS + 2
-TIED = (b',"id":', Text(ID), Whole(NUMBER))
+END, ID, COUNT = COLUMNS, COLUMNS + 1, COLUMNS + 2
+TIED = (b',"id":', Text(ID), Whole(COUNT))
 FLAG_BODY = (
-    Text(HEAD), b'"B","ts":', Micros(TIME), Text(TRACK), *TIED, b'"', Text(ARGUMENTS), Text(DETAIL), Text(THREADS),
+    Text(HEAD), b'"B","ts":', Micros(TIME), Text(TRACK), *TIED, b'"', Text(ARGUMENTS), *OPERANDS, Text(THREADS),
     b'"}',
 )  # fmt: skip
 FLAG_END = (Text(HEAD), b'"E","ts":', Micros(END), Text(TRACK), *TIED, b'"')

@@ -9,17 +9,18 @@ import numpy as np
 from npuscope.profiler.instruction_timeline.drawn import NAMES, Drawn, kind_of
 from npuscope.profiler.instruction_timeline.lanes import FLAG_COLOUR, lane_colour
 from npuscope.profiler.writers.event_file import EVENT
-from npuscope.profiler.writers.text_rows import Micros, Text, Texts, Whole, quoted
+from npuscope.profiler.writers.text_rows import Hex, Micros, Text, Texts, Whole, quoted
 from npuscope.trace.schema import Site
-from npuscope.trace.timeline import UNKNOWN, Step, Timeline, distinct_details
+from npuscope.trace.timeline import UNKNOWN, Step, Timeline, detail_parts
 
 RANGE = 1 << 18
 """Slices whose operands are held as text at a time."""
 
-TIME, LENGTH, HEAD, TRACK, ARGUMENTS, DETAIL, THREADS, BYTES, GROUP = range(9)
-COLUMNS = 9
+TIME, LENGTH, HEAD, TRACK, ARGUMENTS, DETAIL, NUMBER, TAIL, THREADS, BYTES, GROUP = range(11)
+COLUMNS = 11
+OPERANDS = (Text(DETAIL), Hex(NUMBER), Text(TAIL))
 BODY = (
-    Text(HEAD), b'"X","ts":', Micros(TIME), b',"dur":', Micros(LENGTH), Text(TRACK), Text(ARGUMENTS), Text(DETAIL),
+    Text(HEAD), b'"X","ts":', Micros(TIME), b',"dur":', Micros(LENGTH), Text(TRACK), Text(ARGUMENTS), *OPERANDS,
     Text(THREADS),
 )  # fmt: skip
 MOVED = (b'","process_bytes":', Whole(BYTES), b"}")
@@ -79,7 +80,7 @@ class SliceRows:
         columns[HEAD] = texts.numbers(self._heads)[step]
         columns[TRACK] = self.tracks(texts, self.place[which])
         columns[ARGUMENTS] = texts.numbers(self._arguments)[step]
-        columns[DETAIL] = detail_numbers(timeline, texts, which)
+        columns[DETAIL : TAIL + 1] = operand_columns(timeline, texts, which)
         columns[THREADS] = self._threads(texts, which)
         columns[BYTES] = timeline.slice("bytes")[which]
         columns[GROUP] = which
@@ -110,7 +111,8 @@ def ranges(which: np.ndarray) -> Iterator[np.ndarray]:
         yield which[first : first + RANGE]
 
 
-def detail_numbers(timeline: Timeline, texts: Texts, which: np.ndarray) -> np.ndarray:
-    """The numbers of the operands of some slices, as the inside of a JSON string."""
-    distinct, place = distinct_details(timeline.details, which)
-    return texts.more([quoted(text)[1:-1] for text in distinct]) + place
+def operand_columns(timeline: Timeline, texts: Texts, which: np.ndarray) -> np.ndarray:
+    """(3, those): the operands of some slices as the inside of a JSON string; text, hexadecimal number, text."""
+    parts = detail_parts(timeline.details, which)
+    heads, tails = (texts.more([quoted(text)[1:-1] for text in side]) for side in (parts.heads, parts.tails))
+    return np.stack([heads + parts.which, parts.number, tails + parts.which])
