@@ -79,8 +79,8 @@ def settle(book: Book, counts: Record, settings: Record) -> None:
 
 @inner
 def begin(book: Book, counts: Record, time: float, ended: int) -> None:
-    """Start the cores of the next block, on those of one that has `ended` and with what their caches hold, or (negative)
-    on cores of its own."""
+    """Start the cores of the next block, on those of one that has `ended` and with what their caches hold, or
+    (negative) on cores of its own."""
     block = book.blocks[counts.begun]
     counts.begun += 1
     for number in range(block.first, book.blocks[counts.begun].first):
@@ -137,8 +137,8 @@ def start_copy(book: Book, counts: Record, settings: Record, number: int) -> Non
 
 @inner
 def end_copy(book: Book, counts: Record, number: int, now: float) -> None:
-    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before those
-    ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
+    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before
+    those ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
     flow = book.flows[number]
     op, arrives = book.ops[flow.op], flow.arrives
     agent = op.core * SLOTS + op.slot
@@ -154,8 +154,8 @@ def look_up(
     l2: np.ndarray, seen: np.ndarray, counts: Record, settings: Record, op: Record, access: Record, flow: Record,
     low: int, ready: float,
 ) -> None:
-    """Look up the lines of one run of bytes from `low` on: the bytes that it asks of GM, and when the last of what others
-    are fetching arrives."""
+    """Look up the lines of one run of bytes from `low` on: the bytes that it asks of GM, and when the last of what
+    others are fetching arrives."""
     size, asked = settings.line, 0.0
     high = low + access.run_bytes
     weight = access.weight / 1000.0

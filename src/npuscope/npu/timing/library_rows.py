@@ -12,8 +12,8 @@ MMAD, LOAD = OPCODES.number("mmad"), OPCODES.number("load_data")
 
 
 def elements_told(rows: LaunchRows, shown: np.ndarray) -> np.ndarray:
-    """(rows,) place in ELEMENT_TYPES of what each product multiplies, 0 for other rows and for those (`shown`) that have
-    accesses to their operands."""
+    """(rows,) place in ELEMENT_TYPES of what each product multiplies, 0 for other rows and for those (`shown`) that
+    have accesses to their operands."""
     told = rows.column("d") // TYPED
     known = (rows.column("opcode") == MMAD) & ~shown & (told > 0) & (told < len(ELEMENT_TYPES))
     return np.where(known, told, 0)
