@@ -12,6 +12,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing.kinds import MTE3, Kind
+from npuscope.npu.timing.library_tiles import Tiles, leaving_links, tile_links
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES
 from npuscope.trace.timeline import UNKNOWN, EdgeKind
@@ -40,9 +41,12 @@ class Links:
     at_issue: np.ndarray
 
 
-def links_of(rows: LaunchRows, slot: np.ndarray, chip: Chip) -> Links:
-    """Every link between two rows of a launch."""
+def links_of(rows: LaunchRows, slot: np.ndarray, tiles: Tiles, busy: np.ndarray, chip: Chip) -> Links:
+    """Every link between two rows of a launch; `busy`: (rows,) cycles that each keeps its pipe."""
     sync = chip.timing.sync
+    earlier, later, delay = tile_links(tiles, rows, busy)
+    none = np.zeros(later.size, np.int64)
+    products, leaving = leaving_links(tiles, rows)
     found = [
         _linked(*_flags(rows), sync.flag, EdgeKind.FLAG),
         _linked(*_tickets(rows), sync.cross, EdgeKind.CROSS),
@@ -50,6 +54,8 @@ def links_of(rows: LaunchRows, slot: np.ndarray, chip: Chip) -> Links:
         _linked(*_soft_syncs(rows, slot), sync.poll, NO_EDGE),
         _linked(*_posts(rows), sync.message, EdgeKind.CROSS, at_issue=True),
         _linked(*_answers(rows), sync.message, EdgeKind.CROSS),
+        (earlier, later, delay, none + NO_EDGE, none, none > 0),
+        _linked(products, leaving, np.zeros(leaving.size, np.int64), 0.0, NO_EDGE),
     ]
     columns = [np.concatenate([one[index] for one in found]) for index in range(6)]
     return Links(*columns)

@@ -10,6 +10,7 @@ from npuscope.npu.chip import Chip
 from npuscope.npu.timing import layout as at
 from npuscope.npu.timing.kinds import FIX, MTE2, MTE3, SLOT_OF_PIPE, SLOTS, Kind, S, V, by_opcode, kind_of
 from npuscope.npu.timing.library_rows import tell
+from npuscope.npu.timing.library_tiles import spread, tiles_of
 from npuscope.npu.timing.links import Links, kinds_waiting, links_of
 from npuscope.npu.timing.operands import Operands, operands_of
 from npuscope.npu.timing.shapes import HIGH, LOW
@@ -50,7 +51,9 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     steps = steps_of(rows, operands, chip)
     work = work_of(rows, slot, operands, chip)
     transfers = transfers_of(rows, slot, copies, operands, chip)
-    links = links_of(rows, slot, chip)
+    tiles = tiles_of(rows, operands, chip)
+    spread(tiles, rows, work, chip)
+    links = links_of(rows, slot, tiles, np.where(copies, transfers.busy, work.busy), chip)
     kind = kinds_waiting(kind, links)
     order = np.argsort(rows.column("core"), kind="stable")
     op_of_row = np.empty(order.size, np.int64)
@@ -65,7 +68,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     ops["line0"], ops["line1"] = steps.first_line[step], steps.last_line[step]
     ops["gm0"], ops["gm1"] = transfers.first[order], transfers.first[order + 1]
     ops["place"] = operands.per_row(operands.gm, operands.address, 0)[order]
-    ops["strict"] = _strict(rows)[order]
+    ops["strict"] = np.where(copies, _guarded(rows), _strict(rows))[order]
     first_of_pipe = _chain(ops, len(rows.launch.cores), chip.timing.scalar.depth)
     deps = _deps(ops, links, op_of_row)
     ranges = _ranges(ops, operands, order, _orders(rows) and not chip.timing.vector.ordered)
@@ -108,6 +111,11 @@ def _strict(rows: LaunchRows) -> np.ndarray:
     """Whether a scalar access waits for the pipes: the compiler's flags are not in the trace, nor the library's."""
     result = np.isin(rows.column("opcode"), [OPCODES.number(name) for name in ("get_rsvd_cnt", "get_vms4_sr")])
     return (rows.column("origin") == Origin.FRAMEWORK) | _orders(rows) | result
+
+
+def _guarded(rows: LaunchRows) -> np.ndarray:
+    """Whether unit flags make an instruction wait while it has its pipe (hardware.md 5)."""
+    return (rows.column("opcode") == OPCODES.number("fixpipe")) & (rows.column("d") & 3 > 1)
 
 
 def _chain(ops: np.ndarray, cores: int, depth: int) -> np.ndarray:
