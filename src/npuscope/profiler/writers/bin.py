@@ -66,11 +66,11 @@ class Block:
     """One block. `payload` is without padding; a long one may come in pieces. `path` is that of a CODE block's file."""
 
     type: BlockType
-    payload: bytes | Iterable[bytes]
+    payload: bytes | Iterable[bytes | memoryview]
     path: str = ""
     version: int = VERSION
 
-    def pieces(self) -> Iterable[bytes]:
+    def pieces(self) -> Iterable[bytes | memoryview]:
         """The payload piece by piece."""
         return (self.payload,) if isinstance(self.payload, bytes) else self.payload
 
@@ -106,11 +106,12 @@ def write_bin(path: Path, blocks: Iterable[Block]) -> list[Loss]:
     return losses
 
 
-def pieces_of(path: Path) -> Iterator[bytes]:
-    """A file's content piece by piece, for a block that is too long to hold."""
-    with open(path, "rb") as file:
-        while piece := file.read(PIECE):
-            yield piece
+def pieces_of(path: Path) -> Iterator[memoryview]:
+    """A file's content piece by piece, for a block that is too long to hold; each is gone when the next one comes."""
+    room = memoryview(bytearray(PIECE))
+    with open(path, "rb", buffering=0) as file:
+        while size := file.readinto(room):
+            yield room[:size]
 
 
 def _known_first(blocks: Iterable[Block]) -> Iterator[Block]:

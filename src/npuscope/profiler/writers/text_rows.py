@@ -108,17 +108,20 @@ class Sheet:
     form: np.ndarray | None = None
 
     def chunks(self) -> Iterator[memoryview]:
-        """The text of all rows in order, a piece at a time."""
+        """The text of all rows in order, a piece at a time; each is gone when the next one comes."""
         from npuscope.profiler.writers.text_loop import fill
 
         parts, bounds = self._parts()
         blob, starts = self.texts.packed()
         sizes = np.diff(starts)
         form = self.form if self.form is not None else np.zeros(self.columns.shape[1], np.int64)
+        out = np.empty(0, np.uint8)
         for first in range(0, self.columns.shape[1], CHUNK):
             rows = np.ascontiguousarray(self.columns[:, first : first + CHUNK])
             which = form[first : first + CHUNK]
-            out = np.empty(self._room(rows, which, parts, bounds, sizes), np.uint8)
+            room = self._room(rows, which, parts, bounds, sizes)
+            if room > out.size:
+                out = np.empty(room, np.uint8)
             yield out.data[: fill(parts, bounds, which, rows, blob, starts, out)]
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray]:
