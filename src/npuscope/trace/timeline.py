@@ -192,8 +192,8 @@ class DetailParts:
 
 
 def detail_parts(details: Sequence[str], which: np.ndarray) -> DetailParts:
-    """The texts of the slices `which`. Details that are kept in pieces have a method ``parts`` of the same form, without
-    the first argument."""
+    """The texts of the slices `which`. Details that are kept in pieces have a method ``parts`` of the same form,
+    without the first argument."""
     if hasattr(details, "parts"):
         parts: DetailParts = details.parts(which)
         return parts
@@ -206,7 +206,8 @@ def distinct_details(details: Sequence[str], which: np.ndarray) -> tuple[list[st
     Details that can tell equal ones apart without making them all have a method ``distinct`` of the same form."""
     if hasattr(details, "parts"):
         parts = details.parts(which)
-        _, first, place = np.unique(np.stack([parts.which, parts.number]), axis=1, return_index=True, return_inverse=True)
+        pairs = np.stack([parts.which, parts.number])
+        _, first, place = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
         return [parts.text(row) for row in first.tolist()], place.reshape(-1)
     if hasattr(details, "distinct"):
         texts, place = details.distinct(which)
