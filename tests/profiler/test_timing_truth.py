@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -18,11 +17,10 @@ MEASURED = ("banks: ", "products: ", "910B1 add: one core")
 
 @cache
 def figures(group: str, *names: str) -> list[dict[str, Any]]:
-    """Published and modelled figures. The model is not compiled for so little: compiling takes longer than running."""
+    """Published and modelled figures, from a process of their own."""
     done = subprocess.run(
         [sys.executable, "benchmarks/timing.py", "--json", "--group", group, *names],
         cwd=ROOT,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
         timeout=120,

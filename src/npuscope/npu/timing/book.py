@@ -82,6 +82,11 @@ def new_room(units: np.ndarray, is_cube: np.ndarray, caches: np.ndarray, places:
     )  # fmt: skip
 
 
+def records(array: np.ndarray) -> np.ndarray:
+    """An array whose records have attributes also where nothing is compiled (NUMBA_DISABLE_JIT)."""
+    return array.view(np.recarray) if array.dtype.names else array
+
+
 @inner
 def queue(agents: np.ndarray, counts: Record, number: int) -> None:
     """Have an agent looked at again, unless it waits for something."""

@@ -21,7 +21,8 @@ SECTOR = 128
 """Bytes of a line that are filled at a time: the requests of A2 (LIM22), the lines of 950 (CACHE)."""
 
 LINE = np.dtype(
-    [("tag", np.int64), ("used", np.int64), ("dirty", np.int64), ("valid", np.int64), ("ready", np.float64)]
+    [("tag", np.int64), ("used", np.int64), ("dirty", np.int64), ("valid", np.int64), ("ready", np.float64)],
+    align=True,
 )
 """A line's number; when it was last touched; whether it was written; a bit for each sector that is there; the cycle
 from which it is."""

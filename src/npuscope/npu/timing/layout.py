@@ -13,7 +13,7 @@ Record = Any
 
 
 def _record(whole: Iterable[str], real: Iterable[str] = ()) -> np.dtype[np.void]:
-    return np.dtype([*((name, np.int64) for name in whole), *((name, np.float64) for name in real)])
+    return np.dtype([*((name, np.int64) for name in whole), *((name, np.float64) for name in real)], align=True)
 
 
 UNKNOWN_TIME = -1.0

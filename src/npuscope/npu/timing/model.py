@@ -8,7 +8,7 @@ from npuscope.errors import Unsupported
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing import layout as at
 from npuscope.npu.timing import tables
-from npuscope.npu.timing.book import Book, new_room
+from npuscope.npu.timing.book import Book, new_room, records
 from npuscope.npu.timing.details import Details
 from npuscope.npu.timing.l2 import L2, cold
 from npuscope.npu.timing.program import Program, program_of, settings_of, units_of
@@ -70,13 +70,14 @@ def _run(program: Program, settings: np.ndarray, chip: Chip, l2: L2) -> Book:
     room.cores["first_op"] = program.first_op
     room.agents["next"] = program.first_of_pipe
     room.counts["clock"] = l2.clock
-    book = Book(
+    arrays = (
         program.ops, program.deps, program.ranges, program.transfers.table, room.cores, room.agents, room.blocks,
         room.flows, room.events, np.zeros(_room_for_lines(program, chip), at.SEEN), l2.lines, room.recent, room.code,
         room.data,
     )  # fmt: skip
+    book = Book(*map(records, arrays))
     if program.row.size:
-        schedule(book, room.counts, settings, places)
+        schedule(book, records(room.counts), records(settings), places)
     l2.clock = int(room.counts["clock"][0])
     return book
 

@@ -31,7 +31,7 @@ ACCESS = np.dtype([
     (name, np.int64)
     for name in ("address", "run_bytes", "count_a", "stride_a", "count_b", "stride_b", "count_c", "stride_c", "write",
                  "allocate", "weight")
-])  # fmt: skip
+], align=True)  # fmt: skip
 """An access to GM: address, bytes of a run, three loops of runs (outermost first), whether it
 writes, whether its lines stay in L2, and the thousandfold of the bytes that it costs GM for each byte it moves."""
 
