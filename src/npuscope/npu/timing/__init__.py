@@ -10,7 +10,7 @@ The constants are the chip's (``[timing]`` in ``npu/chips/*.toml``).
 
 from pathlib import Path
 
-from npuscope.npu.stale import drop_stale
+from npuscope.trace.stale import drop_stale
 from npuscope.npu.timing.l2 import L2 as L2
 from npuscope.npu.timing.l2 import cold as cold
 from npuscope.npu.timing.model import time_launch as time_launch
