@@ -16,6 +16,7 @@ from npuscope.profiler.counters import count
 from npuscope.profiler.ingest import write_dumps
 from npuscope.profiler.insight import Blocks, Mode, wanted_types
 from npuscope.profiler.instruction_timeline.communication import communication
+from npuscope.profiler.instruction_timeline.drawn import Drawn, drawn
 from npuscope.profiler.instruction_timeline.instructions import instr_timeline
 from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels
 from npuscope.profiler.instruction_timeline.marks import user_marks
@@ -89,6 +90,7 @@ class LaunchFiles:
     wanted: Wanted
     process: int | None = None
     warnings: list[str] = field(default_factory=list)
+    _drawn: tuple[Timeline, Drawn] | None = None
 
     def write(self) -> list[str]:
         """Write them; returns the warnings."""
@@ -190,8 +192,8 @@ class LaunchFiles:
     def _simulator_traces(self, place: Place, timeline: Timeline) -> None:
         shown = self._shown(timeline)
         with _opened(place, TRACE) as file:
-            write_simulator(file, timeline, shown)
-        traces = CoreTraces(timeline, shown)
+            write_simulator(file, timeline, shown, self._slices(timeline))
+        traces = CoreTraces(timeline, shown, self._slices(timeline))
         for core, name in enumerate(core_names(timeline.launch)):
             with _opened(place.inside(name), TRACE) as file:
                 traces.write(file, core)
@@ -209,8 +211,8 @@ class LaunchFiles:
         shown = replace(shown_of(self.profile.chip), flags=selection.waits, throughput=selection.throughput)
         if shown.spans and count > MOST_SPANS:
             text = (
-                f"trace.json has no scalar spans: they are left out above {MOST_SPANS:,} instructions (here {count:,}); choose "
-                "fewer cores for them"
+                f"trace.json has no scalar spans: they are left out above {MOST_SPANS:,} instructions "
+                f"(here {count:,}); choose fewer cores for them"
             )
             loss = Loss("spans", text, count=count, total=count, partial=False)
             for one in {id(one): one for one in (timeline, self.profile.timeline)}.values():
@@ -218,9 +220,15 @@ class LaunchFiles:
             return replace(shown, spans=False)
         return shown
 
+    def _slices(self, timeline: Timeline) -> Drawn:
+        """How a timeline's slices are drawn; kept, because several files want it."""
+        if self._drawn is None or self._drawn[0] is not timeline:
+            self._drawn = timeline, drawn(timeline)
+        return self._drawn[1]
+
     def _perfetto(self) -> None:
         with _opened(self.place.inside(REPORT), "perfetto_trace.json") as file:
-            write_perfetto(file, self.profile.timeline)
+            write_perfetto(file, self.profile.timeline, self._slices(self.profile.timeline))
 
 
 @contextmanager

@@ -41,13 +41,13 @@ def time_launch(rows: LaunchRows, chip: Chip, l2: L2 | None = None) -> Timeline:
     l2.warm = True
     place = np.empty(program.row.size, np.int64)
     place[program.row] = np.arange(program.row.size)
-    slices = tables.slice_table(program, book.ops, place)
+    slices = tables.slice_table(program, program.ops, place)
     overhead = float(settings["overhead"][0])
     end = float(book.cores["end"].max(initial=overhead)) + chip.timing.launch.close_us * chip.frequency_mhz
     return Timeline(
         rows.launch, chip.name, float(chip.frequency_mhz), Source.MODEL, int(round(end)), int(round(overhead)),
         program.steps.steps, slices, Details(rows, program.operands, np.arange(program.row.size)),
-        transfers=tables.transfer_table(program, book.ops, place),
+        transfers=tables.transfer_table(program, program.ops, place),
         lines=tables.line_table(book.seen, chip.timing.memory.line), edges=tables.edge_table(program),
         cores=tables.core_table(book.cores, book.agents), units=unit_table(rows), marks=marks_of(rows),
         losses=_losses(rows, slices[SLICE_COLUMNS.index("end")]),

@@ -59,23 +59,22 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     op_of_row = np.empty(order.size, np.int64)
     op_of_row[order] = np.arange(order.size)
     ops = np.zeros(order.size, at.OP)
-    for name in ("next", "ahead", "range", "waiting"):
-        ops[name] = -1
-    for name in at.OP_TIMES:
-        ops[name] = at.UNKNOWN_TIME
-    step = steps.of_row[order]
-    ops["core"], ops["slot"], ops["kind"], ops["step"] = rows.column("core")[order], slot[order], kind[order], step
-    ops["line0"], ops["line1"] = steps.first_line[step], steps.last_line[step]
-    ops["gm0"], ops["gm1"] = transfers.first[order], transfers.first[order + 1]
-    ops["place"] = operands.per_row(operands.gm, operands.address, 0)[order]
-    ops["strict"] = np.where(copies, _guarded(rows), _strict(rows))[order]
-    first_of_pipe = _chain(ops, len(rows.launch.cores), chip.timing.scalar.depth)
-    deps = _deps(ops, links, op_of_row)
-    ranges = _ranges(ops, operands, order, _orders(rows) and not chip.timing.vector.ordered)
-    for name, cost in _costs(rows, steps, work, transfers, copies, chip).items():
-        ops[name] = cost[order]
+    core, step, slots = rows.column("core")[order], steps.of_row[order], slot[order]
+    following, ahead, first_of_pipe = _chain(core * SLOTS + slots, len(rows.launch.cores), chip.timing.scalar.depth)
+    dep0, dep_issued, dep1, deps = _deps(links, op_of_row)
+    ordered = _orders(rows) and not chip.timing.vector.ordered
+    place, ranges = _ranges(slots, kind[order], operands, order, ordered)
+    at.fill(ops, {
+        "core": core, "slot": slots, "kind": kind[order], "next": following, "ahead": ahead,
+        "line0": steps.first_line[step], "line1": steps.last_line[step], "range": place,
+        "gm0": transfers.first[order], "gm1": transfers.first[order + 1], "dep0": dep0, "dep_issued": dep_issued,
+        "dep1": dep1, "step": step, "place": operands.per_row(operands.gm, operands.address, 0)[order],
+        "strict": np.where(copies, _guarded(rows), _strict(rows))[order], "waiting": -1,
+        **dict.fromkeys(at.OP_TIMES, at.UNKNOWN_TIME),
+        **{name: cost[order] for name, cost in _costs(rows, steps, work, transfers, copies, chip).items()},
+    })  # fmt: skip
     cores = len(rows.launch.cores)
-    first_op = np.searchsorted(rows.column("core")[order], np.arange(cores))
+    first_op = np.searchsorted(core, np.arange(cores))
     first_op[np.bincount(rows.column("core"), minlength=cores) == 0] = -1
     _enter(ops, first_op[first_op >= 0], chip)
     return Program(
@@ -118,21 +117,22 @@ def _guarded(rows: LaunchRows) -> np.ndarray:
     return (rows.column("opcode") == OPCODES.number("fixpipe")) & (rows.column("d") & 3 > 1)
 
 
-def _chain(ops: np.ndarray, cores: int, depth: int) -> np.ndarray:
-    """Fill `next` and `ahead`; returns the first op of each agent, -1 where it has none."""
-    agent = ops["core"] * SLOTS + ops["slot"]
+def _chain(agent: np.ndarray, cores: int, depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(`next` and `ahead` of each op, the first op of each agent), -1 where there is none; `agent`: (ops,) whose it
+    is."""
     order = np.argsort(agent, kind="stable")
     sorted_agents = agent[order]
     same = sorted_agents[1:] == sorted_agents[:-1]
-    ops["next"][order[:-1][same]] = order[1:][same]
+    following, ahead = np.full(order.size, -1), np.full(order.size, -1)
+    following[order[:-1][same]] = order[1:][same]
     if order.size > depth:
         far = sorted_agents[depth:] == sorted_agents[:-depth]
-        ops["ahead"][order[depth:][far]] = order[:-depth][far]
+        ahead[order[depth:][far]] = order[:-depth][far]
     first = np.full(cores * SLOTS, -1, np.int64)
     starts = np.flatnonzero(np.concatenate([[True], ~same])) if order.size else np.empty(0, np.int64)
     first[sorted_agents[starts]] = order[starts]
     first[S::SLOTS] = -1
-    return first
+    return following, ahead, first
 
 
 def _enter(ops: np.ndarray, first: np.ndarray, chip: Chip) -> None:
@@ -141,27 +141,28 @@ def _enter(ops: np.ndarray, first: np.ndarray, chip: Chip) -> None:
     ops["hidden"][first] += chip.timing.calls["kernel"] * chip.timing.scalar.each
 
 
-def _deps(ops: np.ndarray, links: Links, op_of_row: np.ndarray) -> np.ndarray:
-    """Fill `dep0`, `dep_issued` and `dep1`; returns the links as records."""
+def _deps(links: Links, op_of_row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(`dep0`, `dep_issued` and `dep1` of each op, the links as records)."""
     later = op_of_row[links.later]
-    key = 2 * later + ~links.at_issue  # those that hold up the scalar unit come first
-    order = np.argsort(key, kind="stable")
-    key, own = key[order], 2 * np.arange(ops.size)
-    ops["dep0"], ops["dep_issued"] = np.searchsorted(key, own), np.searchsorted(key, own, "right")
-    ops["dep1"] = np.searchsorted(key, own + 1, "right")
+    order = np.argsort(2 * later + ~links.at_issue, kind="stable")  # those that hold up the scalar unit come first
     found = np.empty(order.size, at.LINK)
     found["op"], found["delay"] = op_of_row[links.earlier[order]], links.delay[order]
-    return found
+    issued, both = (np.bincount(mine, minlength=op_of_row.size) for mine in (later[links.at_issue], later))
+    end = np.cumsum(both)
+    return end - both, end - both + issued, end, found
 
 
-def _ranges(ops: np.ndarray, operands: Operands, order: np.ndarray, ordered: bool) -> np.ndarray:
-    """Fill `range` of vector instructions; returns (vector instructions, 8): bytes of UB written and read, as low and
-    high of each operand. Where the compiler does not order them nothing is filled."""
-    vector = np.flatnonzero((ops["slot"] == V) & (ops["kind"] == Kind.WORK)) if ordered else np.empty(0, np.int64)
+def _ranges(
+    slot: np.ndarray, kind: np.ndarray, operands: Operands, order: np.ndarray, ordered: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(`range` of each op, (vector instructions, 8)): bytes of UB written and read by vector instructions, as low and
+    high of each operand. Where the compiler does not order them there are none."""
+    vector = np.flatnonzero((slot == V) & (kind == Kind.WORK)) if ordered else np.empty(0, np.int64)
     ranges = np.zeros((2 * at.RANGES, max(vector.size, 1)), np.int64)
-    ops["range"][vector] = np.arange(vector.size)
+    number = np.full(slot.size, -1)
+    number[vector] = np.arange(vector.size)
     if not vector.size:
-        return ranges.T.copy()
+        return number, ranges.T.copy()
     index = np.full(operands.rows, -1, np.int64)
     index[order[vector]] = np.arange(vector.size)
     place = np.flatnonzero((operands.space == Space.UB) & (index[operands.row] >= 0))
@@ -171,14 +172,14 @@ def _ranges(ops: np.ndarray, operands: Operands, order: np.ndarray, ordered: boo
     writes = operands.writes[place]
     reads = np.flatnonzero(~writes)
     rank = np.arange(reads.size) - np.searchsorted(row[reads], row[reads])
-    for number in range(at.RANGES - 1):
-        mine = reads[rank == number]
-        ranges[2 * number + 2, index[row[mine]]], ranges[2 * number + 3, index[row[mine]]] = low[mine], high[mine]
+    for read in range(at.RANGES - 1):
+        mine = reads[rank == read]
+        ranges[2 * read + 2, index[row[mine]]], ranges[2 * read + 3, index[row[mine]]] = low[mine], high[mine]
     out = np.flatnonzero(writes)
     ranges[0] = np.iinfo(np.int64).max
     np.minimum.at(ranges[0], index[row[out]], low[out])
     np.maximum.at(ranges[1], index[row[out]], high[out])
-    return np.ascontiguousarray(ranges.T)
+    return number, np.ascontiguousarray(ranges.T)
 
 
 def _costs(

@@ -61,4 +61,4 @@ def shapes_of(numbers: np.ndarray, explicit: list[Explicit]) -> np.ndarray:
     table = shape_table()
     both = np.concatenate([table, explicit_table(explicit)], axis=1) if explicit else table
     place = np.where(numbers >= 0, numbers, table.shape[1] - 1 - numbers)
-    return both[:, place]
+    return both.take(place, axis=1)

@@ -14,6 +14,7 @@ from npuscope.npu.timing.program import Program
 from npuscope.trace.schema import Space
 from npuscope.trace.timeline import CORE_COLUMNS, EDGE_COLUMNS, LINE_COLUMNS, SLICE_COLUMNS, TRANSFER_COLUMNS, UNKNOWN
 
+TIMES = ("fetch", "control", "issue", "start", "end")
 REQUEST = 128
 """Bytes of a request to GM or between memories of a core, as the counters count them (opprof.md 2.3)."""
 _PATHS = {
@@ -41,11 +42,16 @@ def slice_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.ndar
     rows = program.rows
     columns = {
         "core": rows.column("core"), "lane": rows.column("pipe"), "step": program.steps.of_row,
-        "row": np.arange(place.size), **{name: cycles(ops[name][place]) for name in at.OP_TIMES[:-1]},
+        "row": np.arange(place.size), **dict.fromkeys(TIMES, 0),
         "bytes": program.transfers.bytes, "work": rows.column("work"), "bank_group": cycles(program.work.group),
         "bank": cycles(program.work.bank), "warp": UNKNOWN, "threads": UNKNOWN,
     }  # fmt: skip
-    return _table(columns, SLICE_COLUMNS, place.size)
+    table = _table(columns, SLICE_COLUMNS, place.size)
+    for first in range(0, place.size, at.CHUNK):
+        part = ops[place[first : first + at.CHUNK]]
+        for name in TIMES:
+            table[SLICE_COLUMNS.index(name), first : first + part.size] = cycles(part[name])
+    return table
 
 
 def transfer_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -58,13 +64,14 @@ def transfer_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.n
         side[side < 0] = by_opcode(rows.column("opcode")[mine], partial(_memory_of, number))[side < 0]
     moved = program.transfers.bytes[mine]
     nbytes = np.where(moved > 0, moved, rows.column("work")[mine])
-    ops = ops[place[mine]]
-    late = np.maximum(ops["end"] - program.work.latency[mine] - program.work.busy[mine], ops["start"])
+    names = ("hits", "misses", "victims", "start", "end")
+    hits, misses, victims, start, end = (ops[name][place[mine]] for name in names)
+    late = np.maximum(end - program.work.latency[mine] - program.work.busy[mine], start)
     columns = {
         "slice": mine, "source": source, "target": target,
         "address": operands.per_row(operands.gm, operands.address, UNKNOWN)[mine], "bytes": nbytes,
-        "requests": -(-nbytes // REQUEST), "hits": ops["hits"], "misses": ops["misses"], "victims": ops["victims"],
-        "start": cycles(np.where(moved > 0, ops["start"], late)), "end": cycles(ops["end"]),
+        "requests": -(-nbytes // REQUEST), "hits": hits, "misses": misses, "victims": victims,
+        "start": cycles(np.where(moved > 0, start, late)), "end": cycles(end),
     }  # fmt: skip
     return _table(columns, TRANSFER_COLUMNS, mine.size)
 

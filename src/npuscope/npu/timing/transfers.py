@@ -9,6 +9,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing.kinds import FIX, MTE2, MTE3
+from npuscope.npu.timing.layout import fill
 from npuscope.npu.timing.operands import Operands
 from npuscope.npu.timing.shapes import COUNT0, COUNT1, COUNT2, ROWS, RUN, STRIDE0, STRIDE1, STRIDE2, TOTAL
 from npuscope.npu.timing.work import path_width
@@ -112,16 +113,13 @@ def _converted(rows: LaunchRows, operands: Operands, chip: Chip) -> np.ndarray:
 def _table(rows: LaunchRows, operands: Operands, chosen: np.ndarray, chip: Chip) -> np.ndarray:
     shape = operands.shape[:, chosen]
     table = np.empty(chosen.size, ACCESS)
-    table["address"] = operands.address[chosen]
-    for field, column in (
-        ("run_bytes", RUN), ("count_a", COUNT0), ("stride_a", STRIDE0), ("count_b", COUNT1), ("stride_b", STRIDE1),
-        ("count_c", COUNT2), ("stride_c", STRIDE2),
-    ):  # fmt: skip
-        table[field] = shape[column]
-    table["write"] = operands.writes[chosen]
-    table["allocate"] = _allocates(rows, operands, chosen)
     nz = _rearranges(rows)[operands.row[chosen]]
-    table["weight"] = np.round(1000 * _weights(operands.address[chosen], shape, nz, chip))
+    fill(table, {
+        "address": operands.address[chosen], "run_bytes": shape[RUN], "count_a": shape[COUNT0],
+        "stride_a": shape[STRIDE0], "count_b": shape[COUNT1], "stride_b": shape[STRIDE1], "count_c": shape[COUNT2],
+        "stride_c": shape[STRIDE2], "write": operands.writes[chosen], "allocate": _allocates(rows, operands, chosen),
+        "weight": np.round(1000 * _weights(operands.address[chosen], shape, nz, chip)),
+    })  # fmt: skip
     return table
 
 

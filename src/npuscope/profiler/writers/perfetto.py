@@ -56,19 +56,20 @@ IS_SLICE, IS_RELEASE, IS_BEGIN, IS_END, IS_MOVE = range(5)
 """The forms, the first four in the order that they must have within a cycle: an arrow leaves a slice that has begun."""
 
 
-def write_perfetto(file: IO[bytes], timeline: Timeline) -> int:
-    """Write a launch for Perfetto into `file`; how many events it has."""
-    return PerfettoTrace(timeline).write(file)
+def write_perfetto(file: IO[bytes], timeline: Timeline, found: Drawn | None = None) -> int:
+    """Write a launch for Perfetto into `file`; how many events it has. `found` is how its slices are drawn, where that
+    is known already."""
+    return PerfettoTrace(timeline, found or drawn(timeline)).write(file)
 
 
 class PerfettoTrace:
     """One Perfetto trace in the making."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, found: Drawn) -> None:
         self.timeline = timeline
         marks = user_marks(timeline)
         self.marks, self.losses = marks.marks, (*timeline.losses, *marks.losses)
-        self.drawn: Drawn = drawn(timeline)
+        self.drawn = found
         self.place = place(timeline)
         self.row = stacked(self.place, self.drawn.start, self.drawn.end)
         self.key = (self.place << 16) + self.row

@@ -31,9 +31,10 @@ def fill(
             if kind != LITERAL:
                 value = rows[value, row]
             if kind <= TEXT:
-                for place in range(starts[value], starts[value + 1]):
-                    out[at] = blob[place]
-                    at += 1
+                first, size = starts[value], starts[value + 1] - starts[value]
+                for place in range(size):
+                    out[at + place] = blob[first + place]
+                at += size
                 continue
             if value < 0:
                 if kind == HEX:

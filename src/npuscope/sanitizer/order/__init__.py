@@ -14,6 +14,6 @@ second.
 
 from pathlib import Path
 
-from npuscope.sanitizer.order.stale import drop_stale
+from npuscope.trace.stale import drop_stale
 
 drop_stale(Path(__file__).parent)

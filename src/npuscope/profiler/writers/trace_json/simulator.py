@@ -54,19 +54,22 @@ FLAG_FORMS = (
 )
 
 
-def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING) -> int:
-    """Write the trace of all cores into `file`; how many events it has."""
-    return SimulatorTrace(timeline, shown).write(file)
+def write_simulator(
+    file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING, found: Drawn | None = None
+) -> int:
+    """Write the trace of all cores into `file`; how many events it has. `found` is how its slices are drawn, where that
+    is known already."""
+    return SimulatorTrace(timeline, shown, found or drawn(timeline)).write(file)
 
 
 class SimulatorTrace:
     """One trace.json in the making."""
 
-    def __init__(self, timeline: Timeline, shown: Shown) -> None:
+    def __init__(self, timeline: Timeline, shown: Shown, found: Drawn) -> None:
         self.timeline = timeline
         self.shown = shown
         self.names = core_names(timeline.launch)
-        self.drawn: Drawn = drawn(timeline)
+        self.drawn = found
         self.rows = SliceRows(timeline, self.drawn, self._track)
         self.grouped = np.zeros(timeline.slices.shape[1], bool)
 

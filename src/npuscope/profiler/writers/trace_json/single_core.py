@@ -7,7 +7,7 @@ from typing import IO
 
 import numpy as np
 
-from npuscope.profiler.instruction_timeline.drawn import drawn
+from npuscope.profiler.instruction_timeline.drawn import Drawn, drawn
 from npuscope.profiler.instruction_timeline.lanes import PROCESS, WARP_PROCESS, lane_colour
 from npuscope.profiler.instruction_timeline.marks import user_marks
 from npuscope.profiler.instruction_timeline.stacking import stacked
@@ -28,9 +28,9 @@ def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = EV
 class CoreTraces:
     """The trace.json files of a launch's cores: what they share is computed once."""
 
-    def __init__(self, timeline: Timeline, shown: Shown = EVERYTHING) -> None:
+    def __init__(self, timeline: Timeline, shown: Shown = EVERYTHING, found: Drawn | None = None) -> None:
         self.timeline = timeline
-        found = drawn(timeline)
+        found = found or drawn(timeline)
         self.rows = SliceRows(timeline, found, lambda core, lane, warp: b"")
         self.place = memory_lanes(timeline, self.rows.place)
         self.thread = 1 + stacked(self.place, found.start, found.end)

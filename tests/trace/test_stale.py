@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from npuscope.sanitizer.order.stale import drop_stale
+from npuscope.trace.stale import drop_stale
 
 
 def test_a_change_drops_all_compiled_code(tmp_path: Path) -> None:
