@@ -29,8 +29,8 @@ The kernels are written anew for pyasc (`benchmarks/timing_cases`), run on the s
   `vectors` (from the first vector instruction to the last). `task` is the whole task, `core` the mean time of a core,
   `vec`, `mac`, `mte1`, `mte2`, `mte3`, `fix` the time that a pipe has work under way, waits left out: the mean over
   the cores.
-* `use`: **fit** where a constant of the model comes from that figure (it is no evidence of its truth), **hold-out**
-  where none does.
+* `use`: **fit** where a constant or a rule of the model, or the kernel's structure where its source leaves it open,
+  comes from that figure (it is no evidence of its truth), **hold-out** where none does.
 * A part of a large shape stands for the whole where `notes` say so; its times are scaled, the time around the cores'
   work is not.
 """

@@ -70,9 +70,9 @@ class Maker:
         """What a slice reads and writes in its unit's memory."""
         self.units.append({"slice": number, "read": read, "written": written, "steps": steps})
 
-    def edge(self, source: int, target: int, number: int) -> None:
+    def edge(self, source: int, target: int, number: int, kind: int = 0) -> None:
         """A wait let go by a set."""
-        self.edges.append({"source": source, "target": target, "kind": 0, "number": number})
+        self.edges.append({"source": source, "target": target, "kind": kind, "number": number})
 
     def core(self, core: int, **columns: int) -> None:
         """Figures of a core; it runs from 0 to 1000 unless they say otherwise."""

@@ -6,7 +6,7 @@ from lined import long_timeline, on_line
 from made_timeline import Maker
 
 from npuscope.profiler.critical_path import Piece, critical_path, lane_shares, line_cycles
-from npuscope.trace.timeline import Lane
+from npuscope.trace.timeline import EdgeKind, Lane
 
 
 def pieces(maker: Maker) -> list[tuple[int, int, int, str]]:
@@ -43,6 +43,24 @@ def test_the_end_of_a_kernel_stands_behind_every_pipe() -> None:
     copy = maker.slice("MOV_UB_TO_OUT", Lane.MTE3, 20, 120, issue=20)
     end = maker.slice("END", Lane.SCALAR, 22, 130, issue=22)
     assert pieces(maker) == [(-1, 0, 20, "START"), (copy, 20, 120, "WORK"), (end, 120, 130, "WORK")]
+
+
+def test_messages_between_cores() -> None:
+    """A client's message lets the server begin, its answer lets the client go on."""
+    maker = Maker("vector", 2)
+    post = maker.slice("KFC_POST", Lane.MTE3, 20, 40, issue=20)
+    maker.slice("INIT", Lane.SCALAR, 20, 21, issue=20, core=1)
+    tile = maker.slice("FIX_L0C_TO_OUT", Lane.FIXP, 140, 200, issue=138, core=1)
+    answer = maker.slice("KFC_NOTIFY", Lane.FIXP, 200, 201, issue=139, core=1)
+    wait = maker.slice("KFC_WAIT", Lane.SCALAR, 25, 301, issue=25)
+    maker.edge(post, tile, -1, EdgeKind.CROSS)
+    maker.edge(answer, wait, -1, EdgeKind.CROSS)
+    assert pieces(maker) == [
+        (-1, 0, 20, "START"), (post, 20, 40, "WORK"), (tile, 40, 138, "SIGNAL"), (tile, 138, 140, "ISSUE"),
+        (tile, 140, 200, "WORK"), (answer, 200, 201, "WORK"), (wait, 201, 301, "SIGNAL"),
+    ]  # fmt: skip
+    timeline = maker.timeline()
+    assert lane_shares(timeline, critical_path(timeline))["signal"] == 98 + 100
 
 
 def test_a_flag_that_was_up_already_is_not_on_it() -> None:

@@ -11,12 +11,13 @@ from npuscope.cli.session import run_in_session
 from npuscope.npu.chip import Chip, load_chip
 from npuscope.npu.timing import time_launch
 from npuscope.profiler.counters import count
+from npuscope.profiler.critical_path import critical_path, lane_shares
 from npuscope.profiler.metrics import metric_tables
 from npuscope.profiler.table import Table
 from npuscope.trace.recorder import Batch
 from npuscope.trace.rows import LaunchRows, launches
 from npuscope.trace.schema import Space
-from npuscope.trace.timeline import Lane
+from npuscope.trace.timeline import EdgeKind, Lane
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pyasc"
 SEVEN = [
@@ -132,6 +133,26 @@ def test_t03_mixed_kernel(traces: dict[str, LaunchRows]) -> None:
         ratio, time = table.column(f"{core}_mte2_ratio")[row], table.column(f"{core}_mte2_time(us)")[row]
         assert time == pytest.approx(ratio * info["Task Duration(us)"])
         assert table.column(f"{core}_time(us)")[row] < info["Task Duration(us)"]
+    # 256 x 128 x 256 halves on two cubes, in base blocks of whole fractals; A and B are loaded once for each.
+    cubes = [0, 3]
+    assert [found["ArithmeticUtilization"].column("aic_cube_fops")[row] for row in cubes] == 2 * [256 * 128 * 256]
+    zero = found["MemoryL0"]
+    for row in cubes:
+        a, b, c, cube_reads = (
+            zero.column(f"aic_{name}_bw{which}(GB/s)")[row]
+            for name, which in (("l0a_write", ""), ("l0b_write", ""), ("l0c_write", "_cube"), ("l0c_read", "_cube"))
+        )
+        assert a > 0 and b > 0 and c > 0 and cube_reads == 0
+
+
+def test_the_time_of_a_mixed_kernel_goes_to_messages(traces: dict[str, LaunchRows]) -> None:
+    """Each tile goes to the cube core and back, through GM: 1 us each way, 4 tiles for each of two clients."""
+    timeline = time_launch(traces["matmul_leaky_relu"], load_chip("910B1"))
+    shares = lane_shares(timeline, critical_path(timeline))
+    assert next(iter(shares)) == "signal" and shares["issue"] < shares["signal"] / 2
+    posts = [step.text for step in timeline.steps].index("KFC_POST")
+    source = timeline.edge("source")[timeline.edge("kind") == EdgeKind.CROSS]
+    assert (timeline.slice("step")[source] == posts).any()
 
 
 def test_t04_vector_kernel_on_310p(traces: dict[str, LaunchRows]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -20,9 +21,11 @@ from npuscope.cli.script import FailFast
 from npuscope.cli.spooled_trace import SpooledTrace
 from npuscope.errors import UserError
 from npuscope.frontends.host_ranges import Ranges
-from npuscope.profiler.choice import Choice
 from npuscope.trace.recorder import Batch, Consumer
 from npuscope.trace.schema import CoreType, Launch
+
+if TYPE_CHECKING:
+    from npuscope.profiler.choice import Choice
 
 CLOSED, STOP, LIST, COUNTS = "closed", "stop", "launches", "counts"
 

@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from npuscope.errors import UserError
 from npuscope.frontends.launch import Part
-from npuscope.profiler.choice import Choice
 from npuscope.sanitizer.filters import LaunchFilter
 from npuscope.sanitizer.findings import Finding
 from npuscope.sanitizer.judge import counts_as_error
 from npuscope.sanitizer.suite import Settings
 from npuscope.sanitizer.suppressions import Rule, allowed_in_source
+
+if TYPE_CHECKING:
+    from npuscope.profiler.choice import Choice
 
 SPOOL = "NPUSCOPE_SPOOL"
 """Environment variable: the folder in which the processes of a run leave what they found."""

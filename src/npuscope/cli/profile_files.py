@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from npuscope.cli.profile_folder import STATUS, Place, RunFolder
+from npuscope.cli.profile_options import FORMATS
 from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
 from npuscope.profiler.cores import core_names
@@ -43,8 +44,6 @@ from npuscope.profiler.writers.trace_json import (
 from npuscope.report.profile.document import profile_json
 from npuscope.report.profile.page import page
 from npuscope.trace.timeline import Loss, Timeline
-
-FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
 
 TRACE = "trace.json"
 SIMT_ARCH = "3510"
@@ -212,8 +211,8 @@ class LaunchFiles:
         shown = replace(shown_of(self.profile.chip), flags=selection.waits, throughput=selection.throughput)
         if shown.spans and count > MOST_SPANS:
             text = (
-                f"trace.json has no scalar spans: they are left out above {MOST_SPANS:,} instructions (here {count:,}); "
-                "choose fewer cores for them"
+                f"trace.json has no scalar spans: they are left out above {MOST_SPANS:,} instructions (here {count:,}); choose "
+                "fewer cores for them"
             )
             loss = Loss("spans", text, count=count, total=count, partial=False)
             for one in {id(one): one for one in (timeline, self.profile.timeline)}.values():

@@ -66,8 +66,8 @@ class Place:
 
 
 class RunFolder:
-    """The folder of a run. `root` is its final place, in which only whole launches appear. With `unique` the names of a
-    launch's files begin with its kernel and order, ``add_0.trace.json``, so that those of several can lie side by side."""
+    """The folder of a run. `root` is its final place, in which only whole launches appear. With `unique` the names of
+    a launch's files begin with its kernel and order, ``add_0.trace.json``, so that several can lie side by side."""
 
     def __init__(self, root: Path, unique: bool = False) -> None:
         self.root = root

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
-from npuscope.cli.profile_files import FORMATS
 from npuscope.errors import UserError
+
+FORMATS = ("csv", "bin", "trace", "json", "html", "perfetto")
+"""What of a launch can be written."""
 
 PATH = click.Path(path_type=Path)
 MOST = 20

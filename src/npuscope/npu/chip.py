@@ -14,6 +14,9 @@ from npuscope.npu.overrides import numbers_of, overridden
 from npuscope.npu.timing_facts import Timing
 from npuscope.trace.schema import Pipe, Space
 
+FRACTAL_ROWS = 16
+"""Rows and columns of what the cube multiplies in one step (hardware.md 2.4)."""
+
 Table = dict[str, Any]
 Record = TypeVar("Record")
 
@@ -175,6 +178,18 @@ class Chip:
         cases = {peaks.memory: dict(peaks.rates) for peaks in self.peaks}
         rates |= cases.get("default", {})
         return rates if memory is None else rates | cases[memory]
+
+    @property
+    def l2_line(self) -> int:
+        """Bytes of an L2 line as timelines count them, also where its size is not published."""
+        return self.timing.memory.line
+
+    def cube_operations(self, element: str) -> int:
+        """Operations of one cube core in a cycle on elements of that type (``half``, ``hf32``, ``int8``, ``fp8``,
+        ``fp4``): two for each multiply-accumulate of two fractals of 16 rows (opprof.md 6.4). `half` for a type that
+        the cube does not take."""
+        depths = self.timing.cube.k
+        return 2 * FRACTAL_ROWS * FRACTAL_ROWS * depths.get(element, depths["half"])
 
     def has(self, name: str) -> bool:
         """Whether the chip has the data path or feature of that name."""

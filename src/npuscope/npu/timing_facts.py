@@ -109,9 +109,9 @@ class Transfer:
     spacing: float
     setup: float
     row: float
-    row_nz: float
     latency: float
     latency_hit: float
+    row_nz: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,7 @@ class SharedMemory:
     for copies that rearrange, `l2_short_nz` with rows of up to 1024 bytes), how much a written byte weighs in GM
     beside a read one, the `unit` of requests in bytes, the `sector` to which a part of a unit is rounded up, the share
     of the rate that rows shorter than 512 bytes reach (`short_row`; in copies that rearrange `short_row_nz`, and
-    `gm_nz` with longer rows), and what `same` costs: how many times longer a unit takes for each other core that wants
-    it at the same time. `line` bytes and `ways` of the modelled L2."""
+    `gm_nz` with longer rows). `line` bytes and `ways` of the modelled L2."""
 
     gm: float
     l2: float
@@ -145,7 +144,6 @@ class SharedMemory:
     short_row: float
     short_row_nz: float
     gm_nz: float
-    same: float
     line: int
     ways: int
 

@@ -5,8 +5,9 @@ It is walked back from the last instruction to end. What let an instruction star
 * the set that a wait was let go by, where the wait was still standing then;
 * for a set, a barrier or the end of the kernel, the instruction that it stood behind until that was done;
 * the instruction before it in its pipe, where it was already in the queue when that one was done;
-* otherwise the scalar unit, which had not issued it yet: the path goes on at the instruction that was issued before,
-  or, where the queue of the pipe was full, at the one that made room in it.
+* otherwise the scalar unit, which had not issued it yet: the path goes on at the message of another core that it had
+  to have first, at the instruction that was issued before, or, where the queue of the pipe was full, at the one that
+  made room in it.
 
 Every cycle from the end of the launch back to its start belongs to exactly one piece of the path.
 """
@@ -19,7 +20,7 @@ from enum import IntEnum
 import numpy as np
 
 from npuscope.profiler.waits import draining, ending
-from npuscope.trace.timeline import Lane, Timeline
+from npuscope.trace.timeline import EdgeKind, Lane, Timeline
 
 
 class Piece(IntEnum):
@@ -28,6 +29,7 @@ class Piece(IntEnum):
     WORK = 0  # an instruction under way
     ISSUE = 1  # not yet issued, or issued and not yet started: the scalar unit's time
     START = 2  # before the first instruction of a core: launch overhead
+    SIGNAL = 3  # what it waits for is on its way from another core
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     pieces = np.empty((8 * start.size + 8, 4), np.int64)  # takes no memory where nothing is written
     count = walk(
         start, end, timeline.slice("issue"), lane,
-        *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), _sources(timeline),
+        *_previous(core * (max(Lane) + 1) + lane, end), *_previous(core, end), *_sources(timeline),
         draining(timeline) + 2 * ending(timeline), int(np.argmax(end)), pieces,
     )  # fmt: skip
     found, begin, finish, kind = pieces[:count].T[:, ::-1].copy()
@@ -85,9 +87,10 @@ def _joined(path: CriticalPath) -> CriticalPath:
 
 
 def lane_shares(timeline: Timeline, path: CriticalPath) -> dict[str, int]:
-    """Cycles of the path by what they were spent on: the names of lanes, ``issue`` and ``start``; the most first."""
+    """Cycles of the path by what they were spent on: the names of lanes, ``issue``, ``start`` and ``signal``; the
+    most first."""
     lanes = timeline.slice("lane")
-    shares = {"issue": path.of(Piece.ISSUE), "start": path.of(Piece.START)}
+    shares = {"issue": path.of(Piece.ISSUE), "start": path.of(Piece.START), "signal": path.of(Piece.SIGNAL)}
     work = path.piece == Piece.WORK
     cycles = np.bincount(lanes[path.slice[work]], path.cycles[work], minlength=max(Lane) + 1)
     shares |= {lane.name: int(cycles[lane]) for lane in Lane}
@@ -125,10 +128,13 @@ def _previous(group: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return before, latest
 
 
-def _sources(timeline: Timeline) -> np.ndarray:
-    """For each slice the set that let it go, -1 for none; the last one where there are several."""
+def _sources(timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
+    """For each slice the set that let it go, -1 for none, and whether that was another core's; the last one where there
+    are several."""
     found = np.full(timeline.slices.shape[1], -1, np.int64)
+    cross = np.zeros(found.size, bool)
     source, target = timeline.edge("source"), timeline.edge("target")
     order = np.argsort(timeline.slice("end")[source], kind="stable")
     found[target[order]] = source[order]
-    return found
+    cross[target[order]] = timeline.edge("kind")[order] == EdgeKind.CROSS
+    return found, cross

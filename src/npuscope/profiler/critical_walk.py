@@ -30,19 +30,20 @@ def walk(
     before: np.ndarray,
     latest: np.ndarray,
     released: np.ndarray,
+    crossing: np.ndarray,
     drains: np.ndarray,
     at: int,
     pieces: np.ndarray,
 ) -> int:
     """Fill `pieces` with rows (slice, from, to, piece) backwards from slice `at`, the last to end; returns how many. A
     path visits a slice at most a few times: where `pieces` has no more room it is given up."""
-    work, queue, begin, everything, scalar = 0, 1, 2, 6, 0
+    work, queue, begin, signal, everything, scalar = 0, 1, 2, 3, 6, 0
     time = end[at]
     count = put(pieces, 0, at, time, time, work)
     while count + 3 < pieces.shape[0]:
         source = released[at]
         if source >= 0 and end[source] > start[at] and end[source] <= time and source != at:
-            count = put(pieces, count, at, end[source], time, work)
+            count = put(pieces, count, at, end[source], time, signal if crossing[at] else work)
             at, time = source, end[source]
             continue
         under_way = latest[at] if lane[at] == everything or drains[at] == 2 else latest_in_lane[at]
@@ -68,7 +69,7 @@ def walk(
             earlier = before[at]
             source = released[at]
             if source >= 0 and end[source] <= time and (earlier < 0 or end[source] >= issue[earlier]):
-                count = put(pieces, count, at, end[source], time, queue)  # a message from another core: the scalar unit waited
+                count = put(pieces, count, at, end[source], time, signal)  # the scalar unit waited for a message
                 at, time = source, end[source]
                 break
             if earlier < 0:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npuscope.profiler.intervals import covered
 from npuscope.profiler.utilisation import vector_utilisation
 from npuscope.trace.schema import SourceFrame
 from npuscope.trace.timeline import UNKNOWN, Lane, Step, Timeline
@@ -178,6 +177,8 @@ def _union(timeline: Timeline, sums: Sums, lines: list[list[int]]) -> np.ndarray
     order = order[np.argsort(timeline.slice("start")[order])]
     start, end, step, core = (timeline.slice(name) for name in ("start", "end", "step", "core"))
     shape = (count + len(lines), sums.shape[1])
+    from npuscope.profiler.intervals import covered  # compiled at its first use
+
     return np.asarray(covered(order, start, end, step, core, first, groups, shape))
 
 

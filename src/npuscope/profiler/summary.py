@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from npuscope.profiler.busy import Busy
+from npuscope.profiler.charts.traffic import ceiling_of
 from npuscope.profiler.critical_path import CriticalPath, lane_shares, line_cycles
 from npuscope.profiler.traffic import traffic
 from npuscope.trace.schema import CoreType, SourceFrame
@@ -16,9 +17,6 @@ from npuscope.trace.timeline import Lane
 
 if TYPE_CHECKING:
     from npuscope.profiler.profile import Profile
-
-CUBE_MACS = 4096
-"""Multiply-accumulates of one cube core in a cycle at fp16: 16 x 16 x 16 (opprof.md 6.4)."""
 
 WORDS = {
     "MTE2": "copies into the core (MTE2)",
@@ -30,6 +28,7 @@ WORDS = {
     "SCALAR": "the scalar unit",
     "issue": "the scalar unit, which issued too late",
     "start": "launch overhead",
+    "signal": "signals and messages on their way between cores",
     "ALL": "barriers",
 }
 """How a resource on the critical path is called for people."""
@@ -65,8 +64,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`path` are the cycles of the critical path by resource (names of lanes, ``issue``, ``start``), the most first;
-    they sum to the time of the last instruction. `lines` are all lines, those with the most on the path first."""
+    """`path` are the cycles of the critical path by resource (names of lanes, ``issue``, ``start``, ``signal``), the
+    most first; they sum to the time of the last instruction. `lines` are all lines, those with the most on the path
+    first."""
 
     kernel: str
     index: int
@@ -148,7 +148,7 @@ def _rate_bars(profile: Profile) -> Iterator[Bar]:
     moved = traffic(timeline, chip)
     macs = int(timeline.slice("work")[timeline.slice("lane") == Lane.CUBE].sum())
     if macs > 0:
-        peak = 2 * CUBE_MACS * chip.cores.aic * chip.frequency_mhz / 1e6
+        peak = chip.cube_operations("half") * chip.cores.aic * chip.frequency_mhz / 1e6
         where = f"of {chip.cores.aic} cube cores at fp16"
         yield _rate_bar("Cube rate", 2 * macs / 1e12, seconds, peak, "Tops/s", where)
     memory = None if moved.memory is None else moved.memory / 1e9
@@ -164,10 +164,6 @@ def _rate_bar(name: str, amount: float | None, seconds: float, limit: float, uni
     return Bar(name, "rate", rate / limit, f"{rate:,.1f} {unit}", f"{limit:,.1f} {unit} {of_what}")
 
 
-UB_PORT = 512
-"""Bytes that the vector unit reads and writes in UB in a cycle at most (opprof.md 6.3)."""
-
-
 def _ub_bar(profile: Profile) -> Iterator[Bar]:
     """The vector unit's traffic with UB, from the table of metrics: mean over the vector cores."""
     table = profile.tables.get("MemoryUB")
@@ -181,6 +177,6 @@ def _ub_bar(profile: Profile) -> Iterator[Bar]:
                 np.array(cells) if not rates.size else rates + np.array(cells) if len(cells) == rates.size else rates
             )
     if rates.size:
-        limit = UB_PORT * profile.timeline.mhz * 1e6 / 2**30
-        share = float(rates.mean()) / limit
+        limit = ceiling_of("ub_to_vec", profile.chip)
+        share = float(rates.mean()) / limit if limit else None
         yield Bar("UB", "rate", share, f"{rates.mean():,.1f} GB/s of a vector core", f"{limit:,.1f} GB/s of its UB")

@@ -10,9 +10,6 @@ from npuscope.npu.chip import Chip
 from npuscope.trace.schema import Space
 from npuscope.trace.timeline import UNKNOWN, Lane, Timeline
 
-LINE = 512
-"""Bytes of an L2 line on every chip that publishes it (hardware.md 1.2)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -32,7 +29,7 @@ def traffic(timeline: Timeline, chip: Chip) -> Traffic:
     source, target, size = timeline.transfer("source"), timeline.transfer("target"), timeline.transfer("bytes")
     from_gm, to_gm = source == Space.GM, target == Space.GM
     hits, misses, victims = (_sum(timeline.transfer(name), from_gm | to_gm) for name in ("hits", "misses", "victims"))
-    line = chip.l2.line_bytes or LINE
+    line = chip.l2_line
     memory = None if misses is None else (misses + (victims or 0)) * line
     return Traffic(int(size[from_gm].sum()), int(size[to_gm].sum()), memory, hits, misses)
 

@@ -152,6 +152,16 @@ the same time differs from; a store of what was there before; set for every othe
 can be told apart. The operand ``a`` tells the shape of the tile, ``b`` and
 ``c`` which lane touches what: where all three are equal, each lane of two operations touches the same place."""
 
+UNIT_FLAG, ADDS, TYPED = 3, 4, 8
+"""The operand ``d`` of mmad: bits of the unit flag; set where it adds to what L0C holds; and what the place of its
+element type in ELEMENT_TYPES is multiplied by. The last two are there only where the row shows no operands in L0: those
+of the library's own tiles. Such a row of load_data has in ``d`` the memory that it fills."""
+
+ELEMENT_TYPES = (
+    "", "int4", "int8", "uint8", "float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu",
+)  # fmt: skip
+"""Types of elements that the cube multiplies, "" for one that is not told."""
+
 INSIDE_BLOCK = "npuscope: inside the shape of the block pointer"
 """What a kernel swears, without its author's knowing, of each block pointer that it uses."""
 

@@ -77,7 +77,8 @@ and ``written`` are bytes of UB (vector and scalar unit) or L0C (cube); ``steps`
 512 bytes (cube only). UNKNOWN where a source knows of the instruction but not the figure."""
 
 EDGE_COLUMNS = ("source", "target", "kind", "number")
-"""One row for each wait that was let go by a set: slice numbers, an :class:`EdgeKind`, and the flag's number."""
+"""One row for each wait that was let go by a set, and for each instruction that stood until a message of another core
+had come: slice numbers, an :class:`EdgeKind`, and the flag's number, UNKNOWN of a message."""
 
 CORE_COLUMNS = (
     "start", "end", "scalar_busy", "scalar_wait", "single_issue", "dual_issue", "wait_instruction",
@@ -98,7 +99,7 @@ class EdgeKind(IntEnum):
     """What lets a waiting instruction go."""
 
     FLAG = 0  # set_flag and wait_flag inside a core
-    CROSS = 1  # a flag between cores
+    CROSS = 1  # a flag or a message between cores
 
 
 class Source(IntEnum):
@@ -111,6 +112,11 @@ class Source(IntEnum):
     def word(self) -> str:
         """For people."""
         return ("modelled", "vendor simulator")[self]
+
+    @property
+    def sentence(self) -> str:
+        """For people, under a table of figures."""
+        return ("All figures are modelled.", "All figures come from a vendor simulator.")[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +192,8 @@ class DetailParts:
 
 
 def detail_parts(details: Sequence[str], which: np.ndarray) -> DetailParts:
-    """The texts of the slices `which`. Details that are kept in pieces have a method ``parts`` of the same form, without
-    the first argument."""
+    """The texts of the slices `which`. Details that are kept in pieces have a method ``parts`` of the same form,
+    without the first argument."""
     if hasattr(details, "parts"):
         parts: DetailParts = details.parts(which)
         return parts
@@ -200,7 +206,8 @@ def distinct_details(details: Sequence[str], which: np.ndarray) -> tuple[list[st
     Details that can tell equal ones apart without making them all have a method ``distinct`` of the same form."""
     if hasattr(details, "parts"):
         parts = details.parts(which)
-        _, first, place = np.unique(np.stack([parts.which, parts.number]), axis=1, return_index=True, return_inverse=True)
+        pairs = np.stack([parts.which, parts.number])
+        _, first, place = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
         return [parts.text(row) for row in first.tolist()], place.reshape(-1)
     if hasattr(details, "distinct"):
         texts, place = details.distinct(which)

@@ -10,7 +10,7 @@ import pytest
 from npuscope.ascendc.params import construct
 from npuscope.errors import Unsupported, UserError
 from npuscope.npu.tensor import Pointer, Tensor
-from npuscope.trace.schema import OPCODES, Pipe, Role
+from npuscope.trace.schema import ADDS, ELEMENT_TYPES, OPCODES, TYPED, Pipe, Role, Space
 
 F16, F32, I32 = np.float16, np.float32, np.int32
 
@@ -106,6 +106,23 @@ def test_rows_of_a_tile(cube: Any, start: Any, tiling: Any) -> None:
         ("fixpipe", "FIX", 32, 30, 0, 32 * 30 * 4),
     ]
     assert [row[2:5] for row in named if row[0] == "mmad"] == [(32, 30, 20), (8, 30, 20)]
+    told = [(name[0], d) for name, d in zip(named, batch.column("d").tolist(), strict=True)]
+    half = ELEMENT_TYPES.index("float16") * TYPED
+    assert [d for name, d in told if name == "mmad"] == [half, half]
+    assert [d for name, d in told if name == "load_data"] == 2 * [Space.L0A, Space.L0B]
+
+
+def test_a_product_that_is_added_says_so(cube: Any, start: Any, tiling: Any) -> None:
+    """Iterate with a partial sum: the second one finds the first one's result in L0C; its unit flag stays off."""
+    mm = start(cube, tiling(16, 16, 16), np.int8, I32)
+    for _ in range(2):
+        cube.run("matmul.set_tensor_a", mm, cube.gm(np.zeros((16, 16), np.int8)), 0)
+        cube.run("matmul.set_tensor_b", mm, cube.gm(np.zeros((16, 16), np.int8)), 0)
+        cube.run("matmul.iterate", mm, 1, 1)
+    batch = cube.trace()
+    mmads = batch.column("opcode") == OPCODES.number("mmad")
+    eight = ELEMENT_TYPES.index("int8") * TYPED
+    assert batch.column("d")[mmads].tolist() == [eight, eight + ADDS]
 
 
 @pytest.mark.parametrize(("step_k", "copies"), [(0, 12), (2, 6 + 2)])

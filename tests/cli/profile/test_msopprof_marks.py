@@ -1,5 +1,4 @@
-"""`msopprof` on kernels that mark their own time, and what is said of traces that show too little (opprof.md 7: T06, T35,
-T53; opprof.md 9)."""
+"""`msopprof` on kernels that mark their own time, and with the least that there is to write (opprof.md 7: T06, T35, T53)."""
 
 from __future__ import annotations
 
@@ -9,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
-
-import pytest
 
 from npuscope.profiler.writers.bin import BlockType, read_bin
 from npuscope.profiler.writers.bin_check import trace_complaints, viewer_complaints
@@ -45,7 +42,11 @@ def drawn(path: Path, lane: str) -> list[dict[str, Any]]:
     """The slices of the lanes of that name, in a trace that the viewer takes."""
     data = path.read_bytes()
     assert trace_complaints(data, alone=True) == []
-    return [event for event in json.loads(data)["traceEvents"] if event["ph"] == "X" and lane in (event["pid"], event["tid"])]
+    return [
+        event
+        for event in json.loads(data)["traceEvents"]
+        if event["ph"] == "X" and lane in (event["pid"], event["tid"])
+    ]
 
 
 def test_marks(msopprof: Run, script: Write, results: Any, tmp_path: Path) -> None:
@@ -54,7 +55,9 @@ def test_marks(msopprof: Run, script: Write, results: Any, tmp_path: Path) -> No
     assert done.returncode == 0 and "userMark" not in done.stdout, done.stdout
     found = drawn(results.root / "simulator" / "trace.json", "USERMARK")
     assert len(found) == 2 and found[0]["ts"] + found[0]["dur"] <= found[1]["ts"]
-    copies = [event for event in drawn(results.root / "simulator" / "trace.json", "MTE2") if event["name"].startswith("MOV")]
+    copies = [
+        event for event in drawn(results.root / "simulator" / "trace.json", "MTE2") if event["name"].startswith("MOV")
+    ]
     for mark, copy in zip(found, copies, strict=True):
         assert mark["ts"] <= copy["ts"]
     results.root.rename(tmp_path / "first")
@@ -71,8 +74,12 @@ def test_marks(msopprof: Run, script: Write, results: Any, tmp_path: Path) -> No
 def test_time_stamps_with_names(msopprof: Run, script: Write, results: Any, tmp_path: Path) -> None:
     """T53: the first and second stamp of an id are a slice of the core's lane, with the name that the file gives it."""
     labels = tmp_path / "labels.json"
-    labels.write_text(json.dumps({"mc2_trace_config": {"enable_block_time": True, "descid_display": {"65577": "load x"}}}))
-    done = msopprof(f"--custom-input={labels}", "--aic-metrics=BasicInfo", sys.executable, script(MARKED + "marked[2](x, False)\n"))
+    labels.write_text(
+        json.dumps({"mc2_trace_config": {"enable_block_time": True, "descid_display": {"65577": "load x"}}})
+    )
+    done = msopprof(
+        f"--custom-input={labels}", "--aic-metrics=BasicInfo", sys.executable, script(MARKED + "marked[2](x, False)\n")
+    )
     assert done.returncode == 0, done.stdout
     named = [event for event in drawn(results.root / "trace.json", "BLOCK") if event["name"] == "load x"]
     assert sorted(event["tid"] for event in named) == ["core0.veccore0"] * 2 + ["core1.veccore0"] * 2
@@ -92,17 +99,3 @@ def test_basic_information_alone(msopprof: Run, script: Write, results: Any) -> 
     file = results.root / "visualize_data.bin"
     assert viewer_complaints(file) == []
     assert [block.type for block in read_bin(file)] == [BlockType.OP_BASIC_INFO]
-
-
-IDLE = """
-@asc.jit
-def idle(x: asc.GlobalAddress):
-    source = asc.GlobalTensor()
-    source.set_global_buffer(x)
-    tile = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 64)
-    if asc.get_block_idx() == 0:
-        asc.data_copy(tile, source, 64)
-
-idle[2](np.ones(64, np.float32))
-launch(64)
-"""

@@ -9,7 +9,19 @@ from npuscope.npu.machine import mixed_cores
 from npuscope.npu.timing.units import access_bytes, unit_table
 from npuscope.trace.footprint import Explicit, Footprint, intern
 from npuscope.trace.rows import LaunchRows
-from npuscope.trace.schema import ACCESS_COLUMNS, INSTRUCTION_COLUMNS, OPCODES, Buffer, Launch, Pipe, Role, Space
+from npuscope.trace.schema import (
+    ACCESS_COLUMNS,
+    ADDS,
+    ELEMENT_TYPES,
+    INSTRUCTION_COLUMNS,
+    OPCODES,
+    TYPED,
+    Buffer,
+    Launch,
+    Pipe,
+    Role,
+    Space,
+)
 from npuscope.trace.timeline import UNKNOWN
 
 BUFFERS = [
@@ -88,6 +100,14 @@ def test_steps_of_the_cube(buffer: int, shape_of: tuple[int, int, int], steps: i
 def test_a_multiplication_without_accesses_is_not_known() -> None:
     multiply = {"pipe": Pipe.M, "opcode": OPCODES.number("mmad"), "a": 16, "b": 16, "c": 16, "work": 4096}
     assert unit_table(rows([multiply], [])).T.tolist() == [[0, UNKNOWN, UNKNOWN, UNKNOWN]]
+
+
+@pytest.mark.parametrize(("adds", "read"), [(0, 0), (ADDS, 48 * 32 * 4)])
+def test_a_tile_of_the_library_tells_its_type(adds: int, read: int) -> None:
+    """40 x 30 in whole fractals is 48 x 32; k of 20 halves is two fractals."""
+    told = ELEMENT_TYPES.index("float16") * TYPED + adds
+    tile = {"pipe": Pipe.M, "opcode": OPCODES.number("mmad"), "a": 40, "b": 30, "c": 20, "d": told, "work": 24000}
+    assert unit_table(rows([tile], [])).T.tolist() == [[0, read, 48 * 32 * 4, 3 * 2 * 2]]
 
 
 def test_an_empty_launch() -> None:

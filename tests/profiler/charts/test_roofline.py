@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from npuscope.npu.chip import load_chip
-from npuscope.profiler.charts.operations import precision
+from npuscope.profiler.charts.operations import ELEMENTS, VECTOR_CLASSES, precision
 from npuscope.profiler.charts.roofline import Roof, Roofline, RooflineChart, advice, ratio, roofline
 from npuscope.profiler.counters import Counters
+from npuscope.profiler.formulas import table_columns
 from npuscope.trace.schema import Site
 from npuscope.trace.timeline import Lane, Step, Timeline
 
@@ -158,3 +160,32 @@ def test_the_sentence(x: float, y: float, pipe: tuple[str, float] | None, text: 
     poor = Roof("u", 10.0, "q", 1.0, 5.0, 0.1, ratio(5.0, 0.1, 1.0, 10.0))
     none = Roof("u", 10.0, "r", 0.0, 5.0, 0.1, None)
     assert advice((RooflineChart("a", (poor, none)), RooflineChart("b", (good,))), pipe) == text
+
+
+@pytest.mark.parametrize(
+    ("chip", "rates"),
+    [
+        ("910B1", {"Integer": 16384, "Single Precision": 4096, "Half Precision": 8192}),
+        ("310P3", {"Integer": 16384, "Single Precision": 4096, "Half Precision": 8192}),
+        ("Ascend950PR_9589", {
+            "Integer": 16384, "Single Precision": 4096, "Half Precision": 8192, "Quarter Precision": 16384,
+            "Eighth Precision": 32768,
+        }),
+    ],
+)  # fmt: skip
+def test_operations_of_a_cube(chip: str, rates: dict[str, int]) -> None:
+    """opprof.md 6.4."""
+    assert {kind: load_chip(chip).cube_operations(ELEMENTS[kind]) for kind in rates} == rates
+
+
+@pytest.mark.parametrize("columns", ["A2", "310P"])
+def test_classes_of_vector_work_are_those_of_vec_fops(columns: str) -> None:
+    """The chart names the parts of the sum that the metric table has as one figure."""
+    column = next(one for one in table_columns(columns)["ArithmeticUtilization"] if one.name.endswith("vec_fops"))
+    events = {number: float(1000 + number**2) for terms, _ in VECTOR_CLASSES[columns].values() for number in terms}
+    summed = sum(
+        sum(factor * events[number] for number, factor in terms.items()) * each
+        for terms, each in VECTOR_CLASSES[columns].values()
+    )
+    given = {name: np.array([events[int(name[1:])]]) for name in column.formula.names}
+    assert float(column.formula(given, {})[0]) == summed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,16 +45,6 @@ def slice_set(timeline: Timeline) -> list[tuple[object, ...]]:
     )
 
 
-def retired_in_order(timeline: Timeline) -> Timeline:
-    """As logs without ids tell it: where several executions of one instruction overlap, the one that began first ended
-    first (opprof.md 4.3)."""
-    core, step, start, end = (timeline.slice(name) for name in ("core", "step", "start", "end"))
-    table = timeline.slices.copy()
-    ends = table[SLICE_COLUMNS.index("end")]
-    ends[np.lexsort((start, step, core))] = end[np.lexsort((end, step, core))]
-    return replace(timeline, slices=table)
-
-
 def transfer_set(timeline: Timeline) -> list[tuple[object, ...]]:
     values = zip(*(timeline.transfer(column).tolist() for column in MOVED), strict=True)
     return sorted(
@@ -82,7 +71,7 @@ def test_timelines_of_the_model(tmp_path: Path, kernel: str, chip: str) -> None:
     wrote = time_launch(next(launches(read_batches(trace))), load_chip(chip))
     write_dumps(wrote, tmp_path / "dumps")
     (read,) = read_dumps(tmp_path / "dumps", load_chip(chip))
-    assert slice_set(read) == slice_set(wrote if chip == "Ascend950PR" else retired_in_order(wrote))
+    assert slice_set(read) == slice_set(wrote)
     assert transfer_set(read) == transfer_set(wrote)
     assert edge_set(read) == edge_set(wrote)
     assert step_set(read) == step_set(wrote)

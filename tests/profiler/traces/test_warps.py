@@ -80,7 +80,9 @@ def test_stall_reasons_add_up() -> None:
     assert found.samples == 60 == sum(count for _, count in found.top()) + counts[:, 8].sum()
     assert found.top()[:3] == [("Scoreboard_Not_Ready", 30), ("Warp_Level_Sync", 15), ("IBuf_Empty", 5)]
     assert len(found.top()) == len(REASONS) == 8
-    assert found.percent(True) == pytest.approx([40 / 0.6, 25, 5 / 0.6]) and found.percent(True).sum() == pytest.approx(100)
+    assert found.percent(True) == pytest.approx([40 / 0.6, 25, 5 / 0.6]) and found.percent(True).sum() == pytest.approx(
+        100
+    )
     assert found.percent(False) == pytest.approx([60, 30, 10])
     assert found.details(0, True)["Active"] == 10 and "Active" not in found.details(0, False)
     assert StallSamples(np.array([1]), np.zeros((1, 9), np.int64)).percent(True).tolist() == [0.0]

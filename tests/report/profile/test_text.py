@@ -13,7 +13,7 @@ from npuscope.errors import UserError
 from npuscope.profiler.profile import Profile
 from npuscope.report.profile.text import PAGES, on_board_text, profile_text, simulator_text
 from npuscope.trace.schema import Space
-from npuscope.trace.timeline import Lane, Loss
+from npuscope.trace.timeline import Lane, Loss, Source
 
 
 def made() -> Maker:
@@ -84,3 +84,9 @@ def test_after_a_run_on_board() -> None:
     text = on_board_text(profile(made(), 800))
     assert "Operator Basic Information:" in text and "Performance Summary Report:\n  1. " in text
     assert text.endswith("All figures are modelled.\n")
+
+
+def test_figures_of_a_simulator() -> None:
+    """What its dumps say is not modelled here."""
+    timeline = replace(made().timeline(800), source=Source.SIMULATOR)
+    assert simulator_text(Profile(timeline, CHIP)).endswith("All figures come from a vendor simulator.\n")

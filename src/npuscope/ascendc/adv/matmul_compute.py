@@ -2,7 +2,8 @@
 
 For each base tile the cube core leaves, whatever the tiling's steps of K: a copy of A's and B's part from GM to L1
 where it is not in L1 already (MTE2; a: rows, b: columns, as multiplied; work: bytes), a load of each into L0 (MTE1),
-the same for the bias, and one Mmad (M; a, b, c: m, n, k; work: multiply-accumulates).
+the same for the bias, and one Mmad (M; a, b, c: m, n, k; d: `trace.schema.TYPED`; work: multiply-accumulates). What
+is in L0 is the library's own and has no accesses; a load says in d whether it is for L0A or L0B.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from npuscope.npu.layout import contiguous
 from npuscope.npu.numbers import Hf32Mode, to_hf32
 from npuscope.npu.numbers.dtypes import F32, F64
 from npuscope.npu.tensor import Tensor, shifted
-from npuscope.trace.schema import Pipe, Space
+from npuscope.trace.schema import ADDS, ELEMENT_TYPES, TYPED, Pipe, Space
 
 M, MTE1, MTE2 = int(Pipe.M), int(Pipe.MTE1), int(Pipe.MTE2)
 COPY_IN, LOAD, LOAD_BIAS = opcode("copy_gm_to_l1"), opcode("load_data"), opcode("copy_l1_to_bt")
@@ -31,16 +32,22 @@ EXACT_IN_F32 = 1 << 10
 """Sums of fewer int8 products than this stay below 2**24: 128 * 128 * K."""
 
 
-def record_tile(state: Matmul, site: int, tile: Tile) -> None:
-    """Leave the rows of a base tile up to its Mmad; A and B must be set."""
+def record_tile(state: Matmul, site: int, tile: Tile, adds: bool = False) -> None:
+    """Leave the rows of a base tile up to its Mmad, which `adds` to what L0C holds or not; A and B must be set."""
     core, a, b = state.worker, state.a, state.b
     assert a is not None and b is not None
     held_a, held_b = _residency(state, tile)
-    _record_operand(core, site, a, held_a, tile.row, tile.k0, tile.rows, tile.k)
-    _record_operand(core, site, b, held_b, tile.k0, tile.column, tile.k, tile.columns)
+    _record_operand(core, site, a, Space.L0A, held_a, tile.row, tile.k0, tile.rows, tile.k)
+    _record_operand(core, site, b, Space.L0B, held_b, tile.k0, tile.column, tile.k, tile.columns)
     if state.bias is not None:
         _record_bias(core, site, state.bias, tile)
-    core.begin(site, M, MMAD, tile.rows, tile.columns, tile.k, work=tile.rows * tile.columns * tile.k)
+    told = _element(state.type.a.dtype) * TYPED + ADDS * adds
+    core.begin(site, M, MMAD, tile.rows, tile.columns, tile.k, told, work=tile.rows * tile.columns * tile.k)
+
+
+def _element(dtype: np.dtype[Any]) -> int:
+    """The place of an element type in the trace's list."""
+    return ELEMENT_TYPES.index(dtype.name) if dtype.name in ELEMENT_TYPES else 0
 
 
 def _residency(state: Matmul, tile: Tile) -> tuple[bool, bool]:
@@ -66,9 +73,9 @@ def _residency(state: Matmul, tile: Tile) -> tuple[bool, bool]:
 
 
 def _record_operand(
-    core: Core, site: int, source: Source, held: bool, row: int, column: int, rows: int, columns: int
+    core: Core, site: int, source: Source, target: Space, held: bool, row: int, column: int, rows: int, columns: int
 ) -> None:
-    """Copy to L1 and load into L0 of one operand's part; a scalar is made on the core and needs neither."""
+    """Copy to L1 and load into L0 (`target`) of one operand's part; a scalar is made on the core and needs neither."""
     if source.tensor is None:
         return
     tensor, layout = source.part(row, column, rows, columns)
@@ -78,9 +85,9 @@ def _record_operand(
             core.begin(site, MTE2, COPY_IN, rows, columns, work=nbytes)
             if not source.private:
                 core.note(READ, tensor, layout)
-        core.begin(site, MTE1, LOAD, rows, columns, work=nbytes)
+        core.begin(site, MTE1, LOAD, rows, columns, d=int(target), work=nbytes)
     else:
-        core.begin(site, MTE1, LOAD, rows, columns, work=nbytes)
+        core.begin(site, MTE1, LOAD, rows, columns, d=int(target), work=nbytes)
         core.note(READ, tensor, layout)
 
 
@@ -129,7 +136,7 @@ def add_bias(state: Matmul, tile: Tile, product: np.ndarray) -> np.ndarray:
 
 def compute_tile(state: Matmul, site: int, tile: Tile, partial_sum: bool) -> np.ndarray:
     """Rows and accumulators of a base tile; with `partial_sum` added to what L0C holds, and no bias."""
-    record_tile(state, site, tile)
+    record_tile(state, site, tile, partial_sum and state.accumulator is not None)
     product = accumulators(state, tile)
     if not partial_sum:
         return add_bias(state, tile, product)

@@ -58,8 +58,8 @@ class Room(NamedTuple):
 
 def new_room(units: np.ndarray, is_cube: np.ndarray, caches: np.ndarray, places: int) -> Room:
     """The start of a launch on a chip that runs `places` of its blocks at a time. `units`: (cores,) the block of each
-    core, ascending; `is_cube`: (cores,) 0 or 1; `caches`: (2, 2) lines of the instruction cache and of the data cache of
-    an AIV and of an AIC."""
+    core, ascending; `is_cube`: (cores,) 0 or 1; `caches`: (2, 2) lines of the instruction cache and of the data cache
+    of an AIV and of an AIC."""
     count, blocks = units.size, int(units.max(initial=-1)) + 1
     first = np.searchsorted(units, np.arange(blocks + 1))
     widest = int(np.diff(first).max(initial=1))

@@ -4,7 +4,12 @@ need not be counted, which would take a fifth of the time to compile."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
 
-outer = njit(cache=True, error_model="numpy", _nrt=False)
-inner = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+_outside: dict[str, Any] = {"_nrt": False}
+_inside: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options that numba takes and its types do not list."""
+outer = njit(cache=True, error_model="numpy", **_outside)
+inner = njit(error_model="numpy", **_inside)

@@ -70,9 +70,7 @@ def settle(book: Book, counts: Record, settings: Record) -> None:
             continue  # its copy is under way
         start = run_pipe(book, counts, number)
         if start != NO_COPY:
-            op = book.ops[agent.next]
-            op.start = start
-            wake(book.agents, counts, op)
+            wake(book.agents, counts, book.ops[agent.next])
             push(book.events, counts, start, number)
 
 
@@ -81,8 +79,8 @@ def settle(book: Book, counts: Record, settings: Record) -> None:
 
 @inner
 def begin(book: Book, counts: Record, time: float, ended: int) -> None:
-    """Start the cores of the next block, on those of one that has `ended` and with what their caches hold, or (negative)
-    on cores of its own."""
+    """Start the cores of the next block, on those of one that has `ended` and with what their caches hold, or
+    (negative) on cores of its own."""
     block = book.blocks[counts.begun]
     counts.begun += 1
     for number in range(block.first, book.blocks[counts.begun].first):
@@ -139,12 +137,13 @@ def start_copy(book: Book, counts: Record, settings: Record, number: int) -> Non
 
 @inner
 def end_copy(book: Book, counts: Record, number: int, now: float) -> None:
-    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency."""
+    """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before
+    those ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
     flow = book.flows[number]
     op, arrives = book.ops[flow.op], flow.arrives
     agent = op.core * SLOTS + op.slot
     remove(book.flows, counts, number)
-    end = max(now + (op.latency_hit if op.misses == 0 else op.latency), arrives)
+    end = max(now + (op.latency_hit if op.misses == 0 else op.latency), arrives, book.agents[agent].done)
     pass_on(book.agents[agent], op, now, end, end)
     wake(book.agents, counts, op)
     queue(book.agents, counts, agent)
@@ -155,8 +154,8 @@ def look_up(
     l2: np.ndarray, seen: np.ndarray, counts: Record, settings: Record, op: Record, access: Record, flow: Record,
     low: int, ready: float,
 ) -> None:
-    """Look up the lines of one run of bytes from `low` on: the bytes that it asks of GM, and when the last of what others
-    are fetching arrives."""
+    """Look up the lines of one run of bytes from `low` on: the bytes that it asks of GM, and when the last of what
+    others are fetching arrives."""
     size, asked = settings.line, 0.0
     high = low + access.run_bytes
     weight = access.weight / 1000.0

@@ -20,7 +20,10 @@ EMPTY = -1
 SECTOR = 128
 """Bytes of a line that are filled at a time: the requests of A2 (LIM22), the lines of 950 (CACHE)."""
 
-LINE = np.dtype([("tag", np.int64), ("used", np.int64), ("dirty", np.int64), ("valid", np.int64), ("ready", np.float64)], align=True)
+LINE = np.dtype(
+    [("tag", np.int64), ("used", np.int64), ("dirty", np.int64), ("valid", np.int64), ("ready", np.float64)],
+    align=True,
+)
 """A line's number; when it was last touched; whether it was written; a bit for each sector that is there; the cycle
 from which it is."""
 
@@ -103,9 +106,11 @@ def holds(l2: np.ndarray, number: int) -> bool:
 def count_line(seen: np.ndarray, step: int, line: int, hit: bool) -> None:
     """Count an access in an open hash table of records layout.SEEN."""
     mask = seen.size - 1
-    slot = ((line * 0x9E3779B1 + step * 0x85EBCA77) ^ (line >> 15)) & mask
+    first = slot = ((line * 0x9E3779B1 + step * 0x85EBCA77) ^ (line >> 15)) & mask
     while seen[slot].step != 0 and not (seen[slot].step == step + 1 and seen[slot].line == line):
         slot = (slot + 1) & mask
+        if slot == first:
+            return  # full: accesses outside every buffer can be more than there is room for
     found = seen[slot]
     found.step = step + 1
     found.line = line

@@ -39,10 +39,11 @@ OP = _record(OP_WHOLE, (*OP_COSTS, *OP_TIMES))
 """An instruction of a launch; they are sorted by core, in the order in which each issues them.
 
 Whole numbers: core; pipe (kinds.PIPES); kinds.Kind; the next op of the same pipe and core, and the one `depth` before
-it (-1: none); first and last line of code; row of `ranges` (-1: none); part of the GM accesses; part of the links, those
-up to `dep_issued` holding up the scalar unit and the others the pipe; the step; the address of a scalar access to GM;
-whether a scalar access to UB waits for the pipes (the compiler's or the library's own flags); the first agent that
-waits for this op (-1: none); L2 lines that hit, missed, and were pushed out.
+it (-1: none); first and last line of code; row of `ranges` (-1: none); part of the GM accesses; part of the links,
+those up to `dep_issued` holding up the scalar unit and the others the pipe; the step; the address of a scalar access
+to GM; whether a scalar access to UB waits for the pipes (the compiler's or the library's own flags), or a copy that
+waits has its pipe meanwhile (unit flags); the first agent that waits for this op (-1: none); L2 lines that hit,
+missed, and were pushed out.
 
 Costs: cycles of the scalar unit before it issues the op; cycles of its pipe; from then to the result, and the same when
 L2 had all; bytes moved through GM; those weighed for L2. Times are UNKNOWN_TIME until they are known."""
@@ -62,8 +63,8 @@ CORE = _record(
     ("unit", "first_op", "place", "code_lines", "data_lines"),
     ("start", "end", "busy", "wait", "fetch", "stall_ub", "icache", "icache_miss", "dcache_hit", "dcache_miss"),
 )
-"""The block of a core; its first op (-1: none); which core of the chip it runs on; lines of its instruction cache and of
-its data cache; then what the core table of a timeline says, in cycles and accesses."""
+"""The block of a core; its first op (-1: none); which core of the chip it runs on; lines of its instruction cache and
+of its data cache; then what the core table of a timeline says, in cycles and accesses."""
 
 AGENT = _record(("next", "last", "queued", "after", "behind", "held"), ("free", "done", "stall"))
 """The scalar unit or a pipe of a core: the op it comes to next; the last op issued to it; whether it is on the list of

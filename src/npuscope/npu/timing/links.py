@@ -12,9 +12,10 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing.kinds import MTE3, Kind
+from npuscope.npu.timing.library_tiles import Tiles, leaving_links, tile_links
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES
-from npuscope.trace.timeline import EdgeKind
+from npuscope.trace.timeline import UNKNOWN, EdgeKind
 
 SET_FLAG, WAIT_FLAG = OPCODES.number("set_flag"), OPCODES.number("wait_flag")
 CROSS_SET, CROSS_WAIT = OPCODES.number("cross_core_set"), OPCODES.number("cross_core_wait")
@@ -40,16 +41,21 @@ class Links:
     at_issue: np.ndarray
 
 
-def links_of(rows: LaunchRows, slot: np.ndarray, chip: Chip) -> Links:
-    """Every link between two rows of a launch."""
+def links_of(rows: LaunchRows, slot: np.ndarray, tiles: Tiles, busy: np.ndarray, chip: Chip) -> Links:
+    """Every link between two rows of a launch; `busy`: (rows,) cycles that each keeps its pipe."""
     sync = chip.timing.sync
+    earlier, later, delay = tile_links(tiles, rows, busy)
+    none = np.zeros(later.size, np.int64)
+    products, leaving = leaving_links(tiles, rows)
     found = [
         _linked(*_flags(rows), sync.flag, EdgeKind.FLAG),
         _linked(*_tickets(rows), sync.cross, EdgeKind.CROSS),
         _linked(*_exchanges(rows, slot), sync.poll, EdgeKind.CROSS),
         _linked(*_soft_syncs(rows, slot), sync.poll, NO_EDGE),
-        _linked(*_posts(rows), sync.message, NO_EDGE, at_issue=True),
+        _linked(*_posts(rows), sync.message, EdgeKind.CROSS, at_issue=True),
         _linked(*_answers(rows), sync.message, EdgeKind.CROSS),
+        (earlier, later, delay, none + NO_EDGE, none, none > 0),
+        _linked(products, leaving, np.zeros(leaving.size, np.int64), 0.0, NO_EDGE),
     ]
     columns = [np.concatenate([one[index] for one in found]) for index in range(6)]
     return Links(*columns)
@@ -154,7 +160,7 @@ def _posts(rows: LaunchRows) -> Pairs:
         place = int(np.searchsorted(mine, row))
         if place < mine.size:
             found[int(mine[place])] = row
-    return _pairs([(post, later, 0) for later, post in found.items()])
+    return _pairs([(post, later, UNKNOWN) for later, post in found.items()])
 
 
 def _answers(rows: LaunchRows) -> Pairs:
@@ -167,7 +173,7 @@ def _answers(rows: LaunchRows) -> Pairs:
         if opcode[row] == NOTIFY:
             last[int(core[row]), int(b[row])] = row
         elif (int(b[row]), int(core[row])) in last:
-            found.append((last[int(b[row]), int(core[row])], row, 0))
+            found.append((last[int(b[row]), int(core[row])], row, UNKNOWN))
     return _pairs(found)
 
 

@@ -36,13 +36,15 @@ def run_pipe(book: Book, counts: Record, number: int) -> float:
         elif kind == K_BARRIER:
             end = fire = free = max(end, agent.done)
         else:
+            if kind == K_COPY:
+                latest = max(start, latest)
+                op.start = start if op.strict else latest
+                return latest
             start = max(start, latest)
             if op.range >= 0:
                 start = after_dependencies(ops, book.ranges, book.recent[number // SLOTS], agent.next, start)
-            if kind == K_COPY:
-                return start
             free = start + op.busy
-            end = fire = free + op.latency
+            end = fire = max(free + op.latency, agent.done)
         op.start = start
         pass_on(agent, op, free, end, fire)
         wake(book.agents, counts, op)

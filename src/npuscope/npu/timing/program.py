@@ -9,6 +9,8 @@ import numpy as np
 from npuscope.npu.chip import Chip
 from npuscope.npu.timing import layout as at
 from npuscope.npu.timing.kinds import FIX, MTE2, MTE3, SLOT_OF_PIPE, SLOTS, Kind, S, V, by_opcode, kind_of
+from npuscope.npu.timing.library_rows import tell
+from npuscope.npu.timing.library_tiles import spread, tiles_of
 from npuscope.npu.timing.links import Links, kinds_waiting, links_of
 from npuscope.npu.timing.operands import Operands, operands_of
 from npuscope.npu.timing.shapes import HIGH, LOW
@@ -42,13 +44,16 @@ class Program:
 def program_of(rows: LaunchRows, chip: Chip) -> Program:
     """Everything that does not depend on time."""
     operands = operands_of(rows)
+    tell(rows, operands)
     slot = SLOT_OF_PIPE[rows.column("pipe")]
     kind = _kinds(rows, slot, operands, chip)
     copies = kind == Kind.COPY
     steps = steps_of(rows, operands, chip)
     work = work_of(rows, slot, operands, chip)
     transfers = transfers_of(rows, slot, copies, operands, chip)
-    links = links_of(rows, slot, chip)
+    tiles = tiles_of(rows, operands, chip)
+    spread(tiles, rows, work, chip)
+    links = links_of(rows, slot, tiles, np.where(copies, transfers.busy, work.busy), chip)
     kind = kinds_waiting(kind, links)
     order = np.argsort(rows.column("core"), kind="stable")
     op_of_row = np.empty(order.size, np.int64)
@@ -64,7 +69,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
         "line0": steps.first_line[step], "line1": steps.last_line[step], "range": place,
         "gm0": transfers.first[order], "gm1": transfers.first[order + 1], "dep0": dep0, "dep_issued": dep_issued,
         "dep1": dep1, "step": step, "place": operands.per_row(operands.gm, operands.address, 0)[order],
-        "strict": _strict(rows)[order], "waiting": -1, **dict.fromkeys(at.OP_TIMES, at.UNKNOWN_TIME),
+        "strict": np.where(copies, _guarded(rows), _strict(rows))[order], "waiting": -1, **dict.fromkeys(at.OP_TIMES, at.UNKNOWN_TIME),
         **{name: cost[order] for name, cost in _costs(rows, steps, work, transfers, copies, chip).items()},
     })  # fmt: skip
     cores = len(rows.launch.cores)
@@ -104,6 +109,11 @@ def _strict(rows: LaunchRows) -> np.ndarray:
     """Whether a scalar access waits for the pipes: the compiler's flags are not in the trace, nor the library's."""
     result = np.isin(rows.column("opcode"), [OPCODES.number(name) for name in ("get_rsvd_cnt", "get_vms4_sr")])
     return (rows.column("origin") == Origin.FRAMEWORK) | _orders(rows) | result
+
+
+def _guarded(rows: LaunchRows) -> np.ndarray:
+    """Whether unit flags make an instruction wait while it has its pipe (hardware.md 5)."""
+    return (rows.column("opcode") == OPCODES.number("fixpipe")) & (rows.column("d") & 3 > 1)
 
 
 def _chain(agent: np.ndarray, cores: int, depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

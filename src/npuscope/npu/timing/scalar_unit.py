@@ -10,7 +10,16 @@ from npuscope.npu.timing.compiled import inner
 from npuscope.npu.timing.kinds import MTE2, MTE3, SLOTS, S, V
 from npuscope.npu.timing.l2 import holds
 from npuscope.npu.timing.layout import (
-    K_DRAIN, K_END, K_LOAD_GM, K_LOAD_UB, K_RESULT, K_STORE_GM, K_STORE_UB, K_WAIT, UNKNOWN_TIME, Record,
+    K_DRAIN,
+    K_END,
+    K_LOAD_GM,
+    K_LOAD_UB,
+    K_RESULT,
+    K_STORE_GM,
+    K_STORE_UB,
+    K_WAIT,
+    UNKNOWN_TIME,
+    Record,
 )  # fmt: skip
 
 ALL_PIPES = (1 << SLOTS) - 1 & ~(1 << S)
@@ -72,8 +81,8 @@ def issue(
     ops: np.ndarray, agents: np.ndarray, counts: Record, settings: Record, core: Record, agent: Record, op: Record,
     number: int, ready: float,
 ) -> int:
-    """Put an op that is `ready` into the queue of its pipe, agent `number`. Returns an op that has to leave the queue first and whose
-    time is not known yet, else NOBODY."""
+    """Put an op that is `ready` into the queue of its pipe, agent `number`. Returns an op that has to leave the queue
+    first and whose time is not known yet, else NOBODY."""
     pipe, left = agents[number], 0.0
     if op.ahead >= 0:
         left = ops[op.ahead].start
@@ -114,7 +123,7 @@ def execute(
     known yet, else NOBODY, with its times set."""
     kind, awaited, blocker = op.kind, 0, NOBODY
     touches_ub = kind == K_LOAD_UB or kind == K_STORE_UB or kind == K_RESULT  # noqa: PLR1714 - compiles faster
-    if kind == K_DRAIN or kind == K_END:  # noqa: PLR1714
+    if kind == K_DRAIN or kind == K_END:  # noqa: PLR1714, SIM109
         awaited = ALL_PIPES
     elif touches_ub and op.strict == 1:
         awaited = UB_PIPES
@@ -137,7 +146,7 @@ def execute(
     elif awaited:
         end = max(end, free)
         core.wait += end - start
-    elif kind == K_LOAD_GM or kind == K_STORE_GM:  # noqa: PLR1714
+    elif kind == K_LOAD_GM or kind == K_STORE_GM:  # noqa: PLR1714, SIM109
         cost = through_cache(l2, data, settings, core, op)
         end = start + (cost if kind == K_LOAD_GM else settings.dc_hit)
     else:

@@ -19,7 +19,7 @@ REQUEST = 128
 """Bytes of a request to GM or between memories of a core, as the counters count them (opprof.md 2.3)."""
 _PATHS = {
     "copy_gm_to_ub": (Space.GM, Space.UB), "copy_gm_to_l1": (Space.GM, Space.L1), "copy_ub_to_gm": (Space.UB, Space.GM),
-    "load_data": (Space.L1, Space.L0A), "load_data_3d": (Space.L1, Space.L0A), "copy_l1_to_bt": (Space.L1, Space.BT),
+    "load_data": (Space.L1, UNKNOWN), "load_data_3d": (Space.L1, Space.L0A), "copy_l1_to_bt": (Space.L1, Space.BT),
     "fixpipe": (Space.L0C, Space.GM),
 }  # fmt: skip
 """Memories of rows that show none (the library's own), by their names."""

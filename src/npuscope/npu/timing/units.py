@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from npuscope.npu.chip import FRACTAL_ROWS
+from npuscope.npu.timing.library_rows import elements_told
 from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
 from npuscope.trace.rows import LaunchRows
-from npuscope.trace.schema import OPCODES, Pipe, Role, Space
+from npuscope.trace.schema import ADDS, ELEMENT_TYPES, OPCODES, Pipe, Role, Space
 from npuscope.trace.timeline import UNIT_COLUMNS, UNKNOWN
 
-FRACTAL_ROWS = 16
-"""Rows and columns of a fractal; along k it has 32 bytes (hardware.md 2.4)."""
 K_OF_SIZE = {1: 32, 2: 16, 4: 8}
 """Elements of a fractal along k by their size in bytes."""
+ACCUMULATOR = 4
+"""Bytes of an element of L0C."""
 MULTIPLICATIONS = ("mmad", "mmad_sparse")
 
 
@@ -37,6 +39,9 @@ def unit_table(rows: LaunchRows) -> np.ndarray:
     silent = ~touched & (work > 0) & ((pipe == Pipe.V) | (pipe == Pipe.M))
     read[silent] = written[silent] = UNKNOWN
     steps = cube_steps(rows)
+    told = np.flatnonzero(silent & (pipe == Pipe.M) & (steps > 0))  # the library's own tiles: whole fractals in L0C
+    written[told] = ACCUMULATOR * _padded(rows.column("a")[told]) * _padded(rows.column("b")[told])
+    read[told] = np.where(rows.column("d")[told] & ADDS != 0, written[told], 0)
     which = np.flatnonzero(touched | silent | (steps > 0))
     table = np.stack([which, read[which], written[which], steps[which]])
     assert table.shape[0] == len(UNIT_COLUMNS)
@@ -63,7 +68,7 @@ def cube_steps(rows: LaunchRows) -> np.ndarray:
         return found
     depth = _k_of_fractal(rows)[mine]
     m, n, k = (rows.column(name)[mine] for name in ("a", "b", "c"))
-    blocks = -(-m // FRACTAL_ROWS) * -(-n // FRACTAL_ROWS)
+    blocks = _padded(m) * _padded(n) // FRACTAL_ROWS**2
     found[mine] = np.where(depth > 0, blocks * -(-k // np.maximum(depth, 1)), UNKNOWN)
     return found
 
@@ -75,7 +80,15 @@ def _k_of_fractal(rows: LaunchRows) -> np.ndarray:
     of_buffer = np.array([_k(buffer.dtype) for buffer in rows.buffers] or [0], np.int64)
     reads = np.flatnonzero(rows.access_column("role") == Role.READ)[::-1]  # the first access is written last and stays
     depth[rows.access_column("instruction")[reads]] = of_buffer[rows.access_column("buffer")[reads]]
-    return depth
+    shown = np.zeros(depth.size, bool)
+    shown[rows.access_column("instruction")[reads]] = True
+    told = np.array([_k(name) for name in ELEMENT_TYPES], np.int64)[elements_told(rows, shown)]
+    return np.where(shown, depth, told)
+
+
+def _padded(extent: np.ndarray) -> np.ndarray:
+    """Rows or columns in whole fractals."""
+    return np.asarray(-(-extent // FRACTAL_ROWS) * FRACTAL_ROWS)
 
 
 def _k(dtype: str) -> int:

@@ -8,11 +8,13 @@ import numpy as np
 
 from npuscope.profiler.advice.advice import Advice
 from npuscope.profiler.advice.case import Case
-from npuscope.profiler.traffic import COPY, LINE, ideal_cycles
+from npuscope.profiler.traffic import COPY, ideal_cycles
 from npuscope.trace.schema import Space
 from npuscope.trace.timeline import Lane
 
 LEAST_BANDWIDTH = 0.8
+ALIGNED = 512
+"""Address in GM whose multiples copies do best to start at, on all chips (opprof.md 6.3)."""
 SMALL = 16 * 1024
 """Bytes of a copy that comes near to the peak rate (opprof.md 6.3)."""
 MOST_RELOADED = 0.3
@@ -47,11 +49,11 @@ def unaligned(case: Case) -> Iterator[Advice]:
     """OUR-G1: copies whose address in GM is no multiple of 512, by what they touch beyond what they need."""
     timeline = case.timeline
     address, size = timeline.transfer("address"), timeline.transfer("bytes")
-    odd = case.at_gm & (address >= 0) & (address % LINE != 0) & (size > 0)
+    odd = case.at_gm & (address >= 0) & (address % ALIGNED != 0) & (size > 0)
     if not odd.any():
         return
-    touched = (address + size - 1) // LINE - address // LINE + 1
-    needed = -(-size // LINE)
+    touched = (address + size - 1) // ALIGNED - address // ALIGNED + 1
+    needed = -(-size // ALIGNED)
     excess = np.where(odd, 1 - needed / np.maximum(touched, 1), 0.0)
     slices = timeline.transfer("slice")
     frames = case.frames(slices[odd])

@@ -9,9 +9,6 @@ import numpy as np
 from npuscope.npu.chip import Chip
 from npuscope.trace.timeline import LINE_COLUMNS, Timeline
 
-LINE_BYTES = 512
-"""Size of a line where the chip's is not published (opprof.md 3.3)."""
-
 
 @dataclass(frozen=True, slots=True)
 class CacheMap:
@@ -51,7 +48,7 @@ def cache_map(timeline: Timeline, chip: Chip) -> CacheMap | None:
     address, first, row = np.unique(line, return_index=True, return_inverse=True)
     begins = np.append(first, line.size).astype(np.int64)
     return CacheMap(
-        chip.l2.line_bytes or LINE_BYTES,
+        chip.l2_line,
         address,
         np.add.reduceat(hits, first),
         np.add.reduceat(misses, first),

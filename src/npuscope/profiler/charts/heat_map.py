@@ -183,8 +183,6 @@ DETAIL_WAYS = (_P.GM_TO_L0A_AIC, _P.GM_TO_L0B_AIC, _P.L1_TO_L0A_AIC, _P.L1_TO_L0
 """What ``MemoryDetail`` adds on A2: which of GM and L1 filled L0 (opprof.md 1.4)."""
 
 FAMILIES = {"A2": "910B", "A5": "910A5", "310P": "310P"}
-EVICTED = 512
-"""Bytes of an L2 line that is written back to GM (opprof.md 3.2)."""
 
 
 def heat_map(timeline: Timeline, chip: Chip, counters: Counters) -> HeatMap:
@@ -252,7 +250,7 @@ class _Graph:
         write = known.traffic("l2_to_gm")
         if write is None:
             lines = evicted(known.counters)
-            self.tables[_P.L2_TO_GM] = (lines, lines * EVICTED, self.share)
+            self.tables[_P.L2_TO_GM] = (lines, lines * known.chip.l2_line, self.share)
         else:
             self.tables[_P.L2_TO_GM] = (write.requests(known.counters), write.bytes(known.counters), self.share)
 

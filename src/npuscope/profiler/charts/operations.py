@@ -26,14 +26,12 @@ class Operations:
         return replace(self, name=f"{word} {self.name}")
 
 
-CUBE_RATES = {
-    "2201": {"Integer": 16384, "Single Precision": 4096, "Half Precision": 8192},
-    "3510": {
-        "Integer": 16384, "Single Precision": 4096, "Half Precision": 8192, "Quarter Precision": 16384,
-        "Eighth Precision": 32768,
-    },
+ELEMENTS = {
+    "Integer": "int8", "Single Precision": "hf32", "Half Precision": "half", "Quarter Precision": "fp8",
+    "Eighth Precision": "fp4",
 }  # fmt: skip
-"""Operations a cycle of one cube by the precision of what it multiplies (opprof.md 6.4); other chips as 2201."""
+"""The type by whose rate a class of the cube's input is measured (opprof.md 6.4): single precision by the shortened
+one, which is the faster."""
 
 VECTOR_CLASSES = {
     "A2": {
@@ -64,15 +62,15 @@ def precision(dtype: str) -> str:
 def cube_operations(timeline: Timeline, chip: Chip, counters: Counters) -> list[Operations]:
     """What the cubes computed: two operations for each multiply-accumulate that was executed. One entry a precision on
     A5; one for all of them elsewhere, named by the greater part, as the vendor has it."""
-    rates = CUBE_RATES.get(chip.arch, CUBE_RATES["2201"])
     counts = _executed(timeline)
     if not counts:
         return []
+    rates = {kind: chip.cube_operations(ELEMENTS[kind]) for kind in counts}
     scale = chip.frequency_mhz * chip.cores.aic / 1e6
     if counters.columns == "A5":
         return [Operations(kind, count, rates[kind] * scale) for kind, count in sorted(counts.items())]
     total, whole = sum(counts.values()), counts.get("Integer", 0.0)
-    cycles = sum(count / rates.get(kind, rates["Half Precision"]) for kind, count in counts.items())
+    cycles = sum(count / rates[kind] for kind, count in counts.items())
     share = 100 * max(whole, total - whole) / total
     name = f"Cube_{'INT' if 2 * whole > total else 'FP'}({share:.0f}%)"
     return [Operations(name, total, total / cycles * scale)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npuscope.npu.chip import Chip
-from npuscope.profiler.charts.heat_map import EVICTED, evicted
+from npuscope.profiler.charts.heat_map import evicted
 from npuscope.profiler.charts.operations import Operations, cube_operations, simt_operations, vector_operations
 from npuscope.profiler.charts.pipes import busiest
 from npuscope.profiler.charts.traffic import L2_EVENTS, Ways, ways
@@ -206,9 +206,9 @@ class _Drawing:
         """Bytes between GM and L2, and all that L2 moved (opprof.md 3.2)."""
         counters, read = self.known.counters, self.known.bytes("gm_to_l2")
         if self.columns == "A2":
-            gm = np.nansum(read) + np.nansum(evicted(counters)) * EVICTED
+            gm = np.nansum(read) + np.nansum(evicted(counters)) * self.chip.l2_line
             written, found = counters[1280], counters[1284] + counters[1288]
-            return float(gm), float(gm + np.nansum(written) * 512 + np.nansum(found) * 128)
+            return float(gm), float(gm + np.nansum(written) * self.chip.l2_line + np.nansum(found) * 128)
         gm = np.nansum(read) + np.nansum(self.known.bytes("l2_to_gm"))
         return float(gm), float(gm + 128 * sum(np.nansum(counters[n]) for n in L2_EVENTS["A5"].hits))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from npuscope.npu.chip import Chip
 from npuscope.profiler.counters import Counters
+from npuscope.profiler.counters.counters import columns_of
 from npuscope.profiler.metrics import kernel_type
 from npuscope.trace.timeline import Timeline
 
@@ -128,6 +129,12 @@ P310: dict[str, Traffic] = {
 """`l1_read` of 310P: a port of 128 B a cycle is documented for it, less than one request; the request's size stands."""
 
 _SETS = {"A2": A2, "A5": A5, "310P": P310}
+
+
+def ceiling_of(name: str, chip: Chip) -> float:
+    """The most that one core carries on a way, GB/s; 0 where the chip has none or it is not known."""
+    way = _SETS[columns_of(chip)].get(name)
+    return (way.ceiling(chip) if way else None) or 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,5 +69,6 @@ def _ranges(chart: CacheMap, chosen: np.ndarray, steps: list[Step], texts: Texts
     found[row[begin]] = texts.more(made) + pair.reshape(-1)
     bounds = np.searchsorted(row[begin], np.arange(found.size + 1))
     for line in np.flatnonzero(np.diff(bounds) > 1).tolist():
-        found[line] = texts.number(b",".join([made[number] for number in pair[bounds[line] : bounds[line + 1]].tolist()]))
+        ranges = pair[bounds[line] : bounds[line + 1]].tolist()
+        found[line] = texts.number(b",".join([made[number] for number in ranges]))
     return found

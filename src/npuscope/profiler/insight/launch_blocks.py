@@ -85,7 +85,7 @@ class Blocks:
     mode: Mode = Mode.OP
     tables: Collection[str] | None = None
     detail: bool = False
-    trace: bytes | Iterable[bytes] | None = None
+    trace: bytes | Iterable[bytes | memoryview] | None = None
     stalls: Stalls | None = None
     advice: list[str] = field(default_factory=list)
     device: int = 0
@@ -103,7 +103,7 @@ class Blocks:
             if payload is not None:
                 yield Block(kind, payload)
 
-    def _makers(self) -> dict[BlockType, Callable[[], bytes | Iterable[bytes] | None]]:
+    def _makers(self) -> dict[BlockType, Callable[[], bytes | Iterable[bytes | memoryview] | None]]:
         """What makes each block, in the order of the file."""
         profile = self.profile
         return {

@@ -21,8 +21,8 @@ def fill(
 ) -> int:
     """Write every row by its form into `out`, which must have the room; the number of bytes written.
 
-    There is one way through the loop for all kinds of fields, so that little has to be compiled: a text, or else a sign,
-    a whole part and a fraction, both as decimal digits (or the whole part in hexadecimal ones)."""
+    There is one way through the loop for all kinds of fields, so that little has to be compiled: a text, or else a
+    sign, a whole part and a fraction, both as decimal digits (or the whole part in hexadecimal ones)."""
     at = 0
     for row in range(rows.shape[1]):
         number = form[row]

@@ -239,7 +239,7 @@ def on_board_text(profile: Profile, roofline: bool = True, occupancy: bool = Tru
         "Performance Summary Report": [f"  {n}. {one.text}{_gain(one)}" for n, one in enumerate(profile.advice, 1)],
     }
     lines = [line for title, body in parts.items() if body for line in (f"{title}:", *body)]
-    return "\n".join([*lines, f"All figures are {profile.summary.provenance}.", ""])
+    return "\n".join([*lines, profile.timeline.source.sentence, ""])
 
 
 COLUMN = 20
@@ -257,7 +257,7 @@ def simulator_text(profile: Profile) -> str:
     for name, duration, running in zip(core_names(timeline.launch), *core_times(profile), strict=True):
         cells = (name, f"{duration / timeline.mhz:.2f}", f"{running / timeline.mhz:.2f}")
         lines.append("".join(f"{cell:<{COLUMN}}" for cell in cells).rstrip())
-    return "\n".join([*lines, f"All figures are {profile.summary.provenance}.", ""])
+    return "\n".join([*lines, profile.timeline.source.sentence, ""])
 
 
 def core_times(profile: Profile) -> tuple[list[int], list[int]]:

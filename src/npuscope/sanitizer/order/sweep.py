@@ -83,6 +83,7 @@ from npuscope.sanitizer.order.tables import (
     place_of,
 )
 from npuscope.sanitizer.order.undefined import FINAL, NOWHERE, consume, copies_whole, pass_on, report_use
+from npuscope.trace.schema import UNIT_FLAG
 
 MULTIPLY, FIXPIPE, POLLING = int(Action.MULTIPLY), int(Action.FIXPIPE), int(Action.POLL)
 NOTHING = int(Use.NONE)
@@ -239,7 +240,12 @@ def prepare(
     now[MARKING] = settings[RACES] and instruction[ROW_ORIGIN, row] != FRAMEWORK
     now[OWN + CLOCK] = clock[core, agent, COUNT]
     now[OWN + AGENT] = core * PIPES + agent
-    now[OWN + ROLE] = UNIT if (action == MULTIPLY or action == FIXPIPE) and instruction[ROW_D, row] != 0 else 0
+    flag = 0
+    if action == MULTIPLY:
+        flag = instruction[ROW_D, row] & UNIT_FLAG
+    elif action == FIXPIPE:
+        flag = instruction[ROW_D, row]
+    now[OWN + ROLE] = UNIT if flag != 0 else 0
     if action == POLLING and instruction[ROW_A, row] != 0:
         now[OWN + ROLE] = POLL
     now[OWN + DETAIL + SITE] = instruction[ROW_SITE, row]
