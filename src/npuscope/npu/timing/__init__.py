@@ -10,9 +10,9 @@ The constants are the chip's (``[timing]`` in ``npu/chips/*.toml``).
 
 from pathlib import Path
 
-from npuscope.trace.stale import drop_stale
 from npuscope.npu.timing.l2 import L2 as L2
 from npuscope.npu.timing.l2 import cold as cold
 from npuscope.npu.timing.model import time_launch as time_launch
+from npuscope.trace.stale import drop_stale
 
 drop_stale(Path(__file__).parent)

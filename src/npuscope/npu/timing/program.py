@@ -69,7 +69,8 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
         "line0": steps.first_line[step], "line1": steps.last_line[step], "range": place,
         "gm0": transfers.first[order], "gm1": transfers.first[order + 1], "dep0": dep0, "dep_issued": dep_issued,
         "dep1": dep1, "step": step, "place": operands.per_row(operands.gm, operands.address, 0)[order],
-        "strict": np.where(copies, _guarded(rows), _strict(rows))[order], "waiting": -1, **dict.fromkeys(at.OP_TIMES, at.UNKNOWN_TIME),
+        "strict": np.where(copies, _guarded(rows), _strict(rows))[order], "waiting": -1,
+        **dict.fromkeys(at.OP_TIMES, at.UNKNOWN_TIME),
         **{name: cost[order] for name, cost in _costs(rows, steps, work, transfers, copies, chip).items()},
     })  # fmt: skip
     cores = len(rows.launch.cores)

@@ -57,8 +57,8 @@ IS_SLICE, IS_RELEASE, IS_BEGIN, IS_END, IS_MOVE = range(5)
 
 
 def write_perfetto(file: IO[bytes], timeline: Timeline, found: Drawn | None = None) -> int:
-    """Write a launch for Perfetto into `file`; how many events it has. `found` is how its slices are drawn, where that is
-    known already."""
+    """Write a launch for Perfetto into `file`; how many events it has. `found` is how its slices are drawn, where that
+    is known already."""
     return PerfettoTrace(timeline, found or drawn(timeline)).write(file)
 
 
