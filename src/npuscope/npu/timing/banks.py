@@ -6,16 +6,17 @@ from __future__ import annotations
 import numpy as np
 
 from npuscope.npu.chip import Chip
-from npuscope.npu.timing.compiled import inner, outer
 from npuscope.npu.timing.operands import Operands
 from npuscope.npu.timing.shapes import COUNT1, COUNT2, HIGH, LOW, MASKED, RUN, STRIDE1, STRIDE2, TOTAL
+from npuscope.npu.timing_facts import Banks
 from npuscope.trace.schema import Space
 
 SAMPLE = 64
 """Repeats that are looked at one by one; longer instructions are taken to go on like these."""
 BLOCKS = 8
 OPERANDS = 4
-GROUPS, GROUP_SHIFT, BANKS, BANK_SHIFT, READS, RELIEF = range(6)
+ROWS = 256
+"""Instructions that are counted at a time, for the memory that it takes."""
 ADDRESS, REPEAT_STRIDE, BLOCK_STRIDE, BLOCK_COUNT, WRITES = range(5)
 FIELDS = 5
 
@@ -42,12 +43,7 @@ def conflicts(operands: Operands, chosen: np.ndarray, repeats: np.ndarray, chip:
     for access, at, number in zip(place[seen], index[row[seen]], rank[seen], strict=True):
         table[at, number] = _operand(operands, access, int(repeats[sample[at]]))
     facts = chip.timing.banks
-    settings = np.array(
-        [facts.groups, facts.group_shift, facts.banks, facts.bank_shift, facts.reads, facts.relief], np.int64
-    )
-    found = np.zeros((sample.size, 2))
-    room = np.zeros((2, facts.groups), np.int64)
-    _count(table, repeats[sample], settings, room[0], room[1], found)
+    found = _counted(table, repeats[sample], facts)
     vector = chip.timing.vector
     group[rows] = found[inverse, 0] * vector.read_conflict
     bank[rows] = found[inverse, 1] * vector.write_conflict
@@ -86,102 +82,84 @@ def _operand(operands: Operands, access: int, repeats: int) -> tuple[int, int, i
     return address, int(shape[STRIDE1]), int(shape[STRIDE2]), min(int(shape[COUNT2]), BLOCKS), writes
 
 
-@outer
-def _count(
-    table: np.ndarray, repeats: np.ndarray, settings: np.ndarray, reads: np.ndarray, writes: np.ndarray,
-    found: np.ndarray,
-) -> None:
-    """Fill `found` (rows, 2): lost cycles by kind, before they are weighed. `reads`, `writes`: room for each group."""
-    for row in range(table.shape[0]):
-        seen = min(repeats[row], SAMPLE)
-        for repeat in range(seen):
-            found[row, 0] += _group_cycles(table[row], repeat, settings, reads, writes) - 1
-            found[row, 1] += _bank_share(table[row], repeat, settings)
-        if seen:
-            found[row, 0] *= repeats[row] / seen
-            found[row, 1] *= repeats[row] / seen
+def _counted(table: np.ndarray, repeats: np.ndarray, facts: Banks) -> np.ndarray:
+    """(rows, 2): lost cycles by kind, before they are weighed, of rows of operands (rows, OPERANDS, FIELDS)."""
+    found = np.zeros((table.shape[0], 2))
+    for first in range(0, table.shape[0], ROWS):
+        part = slice(first, first + ROWS)
+        seen = np.minimum(repeats[part], SAMPLE)
+        number = np.arange(int(seen.max(initial=0)))
+        counts = number < seen[:, None]  # (rows, repeats)
+        groups = _group_cycles(table[part], number, facts) - 1
+        shares = _bank_shares(table[part], number, facts)
+        scale = repeats[part] / np.maximum(seen, 1)
+        found[part, 0] = (groups * counts).sum(1) * scale
+        found[part, 1] = (shares * counts).sum(1) * scale
+    return found
 
 
-@inner
-def _group_cycles(
-    operands: np.ndarray, repeat: int, settings: np.ndarray, reads: np.ndarray, writes: np.ndarray
-) -> int:
-    """Cycles that one repeat takes at the busiest group: its reads by the ports that it has, or its writes."""
-    for group in range(reads.size):
-        reads[group] = writes[group] = 0
-    for number in range(operands.shape[0]):
-        if operands[number, WRITES] < 0:
-            break
-        stride = operands[number, BLOCK_STRIDE]
-        blocks = 1 if stride == 0 else operands[number, BLOCK_COUNT]
-        if repeat > 0 and stride == 0 and operands[number, REPEAT_STRIDE] == 0:
-            continue  # read once in the whole instruction
-        if repeat > 0 and operands[number, REPEAT_STRIDE] == 0 and operands[number, WRITES] == 0:
-            continue
-        if operands[number, WRITES] == 0 and _repeated(operands, number):
-            continue
-        base = operands[number, ADDRESS] + repeat * operands[number, REPEAT_STRIDE]
-        for block in range(blocks):
-            group = ((base + block * stride) >> settings[GROUP_SHIFT]) % settings[GROUPS]
-            if operands[number, WRITES] == 1:
-                writes[group] += 1
-            else:
-                reads[group] += 1
-    most = 1
-    for group in range(settings[GROUPS]):
-        most = max(most, -(-reads[group] // settings[READS]), writes[group])
-    return most
+def _blocks(operand: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+    """(rows, repeats, BLOCKS): addresses of the blocks of an operand (rows, FIELDS)."""
+    base = operand[:, ADDRESS, None] + repeats * operand[:, REPEAT_STRIDE, None]
+    return base[:, :, None] + operand[:, BLOCK_STRIDE, None, None] * np.arange(BLOCKS)
 
 
-@inner
-def _repeated(operands: np.ndarray, number: int) -> bool:
-    """Whether an earlier operand reads just the same bytes: the two reads are one."""
+def _group_cycles(table: np.ndarray, repeats: np.ndarray, facts: Banks) -> np.ndarray:
+    """(rows, repeats): cycles that a repeat takes at the busiest group: its reads by the ports that it has, or its
+    writes."""
+    touched = np.zeros((2, table.shape[0] * repeats.size * facts.groups), np.int64)
+    place = np.arange(table.shape[0] * repeats.size).reshape(table.shape[0], repeats.size, 1) * facts.groups
+    for number in range(OPERANDS):
+        operand = table[:, number]
+        stays, one = operand[:, REPEAT_STRIDE] == 0, operand[:, BLOCK_STRIDE] == 0
+        # What an instruction reads, or a block that it writes, in the same place again and again counts once.
+        once = stays & (one | (operand[:, WRITES] == 0))
+        active = (operand[:, WRITES] >= 0) & ~_repeated(table, number)
+        mine = active[:, None] & ((repeats == 0) | ~once[:, None])
+        blocks = np.where(one, 1, operand[:, BLOCK_COUNT])
+        counts = mine[:, :, None] & (np.arange(BLOCKS) < blocks[:, None, None])
+        group = (_blocks(operand, repeats) >> facts.group_shift) % facts.groups
+        for writes in set(operand[active, WRITES].tolist()):
+            chosen = counts & (operand[:, WRITES] == writes)[:, None, None]
+            touched[writes] += np.bincount((place + group)[chosen], minlength=touched.shape[1])
+    reads, writes = (side.reshape(table.shape[0], repeats.size, facts.groups).max(2) for side in touched)
+    return np.maximum(np.maximum(-(-reads // facts.reads), writes), 1)
+
+
+def _repeated(table: np.ndarray, number: int) -> np.ndarray:
+    """(rows,): whether an earlier operand reads just the same bytes: the two reads are one."""
+    same = np.zeros(table.shape[0], bool)
     for other in range(number):
-        if operands[other, WRITES] == 0:
-            same = True
-            for field in range(operands.shape[1]):
-                same = same and operands[other, field] == operands[number, field]
-            if same:
-                return True
-    return False
+        same |= (table[:, other] == table[:, number]).all(1)
+    return same & (table[:, number, WRITES] == 0)
 
 
-@inner
-def _bank_share(operands: np.ndarray, repeat: int, settings: np.ndarray) -> float:
-    """Blocks written, as a share of eight, whose bank another block of the repeat is read from. Where the chip has the
-    relief, an operand all of whose blocks meet the written block of their own number costs nothing."""
-    target = -1
-    for number in range(operands.shape[0]):
-        if operands[number, WRITES] == 1:
-            target = number
-            break
-    if target < 0:
-        return 0.0
-    base = operands[target, ADDRESS] + repeat * operands[target, REPEAT_STRIDE]
-    share = 0.0
-    for number in range(operands.shape[0]):
-        if operands[number, WRITES] != 0 or (repeat > 0 and operands[number, REPEAT_STRIDE] == 0):
+def _bank_shares(table: np.ndarray, repeats: np.ndarray, facts: Banks) -> np.ndarray:
+    """(rows, repeats): blocks written, as a share of eight, whose bank another block of the repeat is read from. Where
+    the chip has the relief, an operand all of whose blocks meet the written block of their own number costs nothing."""
+    writes = table[:, :, WRITES] == 1
+    target = table[np.arange(table.shape[0]), writes.argmax(1)]
+    written, count = _blocks(target, repeats), target[:, BLOCK_COUNT]
+    number = np.arange(BLOCKS)
+    share = np.zeros(written.shape[:2])
+    for operand in table.transpose(1, 0, 2):
+        if not (operand[:, WRITES] == 0).any():
             continue
-        source = operands[number, ADDRESS] + repeat * operands[number, REPEAT_STRIDE]
-        if source == base and operands[number, BLOCK_STRIDE] == operands[target, BLOCK_STRIDE]:
-            continue  # in place
-        meetings, aligned = 0, 0
-        for block in range(operands[target, BLOCK_COUNT]):
-            at = _bank(base + block * operands[target, BLOCK_STRIDE], settings)
-            met = False
-            for other in range(operands[number, BLOCK_COUNT]):
-                if _bank(source + other * operands[number, BLOCK_STRIDE], settings) == at:
-                    met = True
-                    aligned += other == block
-                if operands[number, BLOCK_STRIDE] == 0:
-                    break
-            meetings += met
-        if meetings and not (settings[RELIEF] and aligned == operands[target, BLOCK_COUNT]):
-            share = max(share, meetings / BLOCKS)
-    return share
+        read, one = _blocks(operand, repeats), operand[:, BLOCK_STRIDE] == 0
+        blocks = np.where(one, np.minimum(operand[:, BLOCK_COUNT], 1), operand[:, BLOCK_COUNT])
+        inside = (number < count[:, None])[:, :, None] & (number < blocks[:, None])[:, None, :]
+        meets = _bank(written, facts)[..., None] == _bank(read, facts)[:, :, None, :]
+        meets &= inside[:, None]
+        meetings, aligned = meets.any(3).sum(2), meets[:, :, number, number].sum(2)
+        in_place = (read[:, :, 0] == written[:, :, 0]) & (operand[:, BLOCK_STRIDE] == target[:, BLOCK_STRIDE])[:, None]
+        again = (repeats > 0) & (operand[:, REPEAT_STRIDE] == 0)[:, None]
+        relieved = (aligned == count[:, None]) & bool(facts.relief)
+        costs = (operand[:, WRITES] == 0)[:, None] & ~in_place & ~again & ~relieved
+        share = np.maximum(share, np.where(costs, meetings / BLOCKS, 0.0))
+    return share * writes.any(1)[:, None]
 
 
-@inner
-def _bank(address: int, settings: np.ndarray) -> int:
-    group = (address >> settings[GROUP_SHIFT]) % settings[GROUPS]
-    return group * settings[BANKS] + (address >> settings[BANK_SHIFT]) % settings[BANKS]
+def _bank(address: np.ndarray, facts: Banks) -> np.ndarray:
+    """The number of the bank of each address."""
+    group = (address >> facts.group_shift) % facts.groups
+    return group * facts.banks + (address >> facts.bank_shift) % facts.banks

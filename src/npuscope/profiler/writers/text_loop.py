@@ -32,8 +32,10 @@ def fill(
                 value = rows[value, row]
             if kind <= TEXT:
                 first, size = starts[value], starts[value + 1] - starts[value]
-                for place in range(size):
-                    out[at + place] = blob[first + place]
+                # Without a sign no place can count from the end, and bytes are copied many at a time.
+                source, target = np.uint64(first), np.uint64(at)
+                for place in range(np.uint64(size)):
+                    out[target + place] = blob[source + place]
                 at += size
                 continue
             if value < 0:
