@@ -140,7 +140,8 @@ def saved(folder: Path, tiles: int) -> Path:
     """The trace of an add in small tiles, as `npuscope record` writes it."""
     script, trace = folder / f"add_{tiles}.py", folder / f"add_{tiles}.trace"
     script.write_text(
-        f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r})\nimport profiler\nprofiler.small_tiles({tiles})()\n"
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'benchmarks')!r})\n"
+        f"import profiler\nprofiler.small_tiles({tiles})()\n"
     )
     process("record", "-o", str(trace), str(script))
     return trace

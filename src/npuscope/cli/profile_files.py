@@ -211,8 +211,8 @@ class LaunchFiles:
         shown = replace(shown_of(self.profile.chip), flags=selection.waits, throughput=selection.throughput)
         if shown.spans and count > MOST_SPANS:
             text = (
-                f"trace.json has no scalar spans: they are left out above {MOST_SPANS:,} instructions (here {count:,}); "
-                "choose fewer cores for them"
+                f"trace.json has no scalar spans: they are left out above {MOST_SPANS:,} instructions "
+                f"(here {count:,}); choose fewer cores for them"
             )
             loss = Loss("spans", text, count=count, total=count, partial=False)
             for one in {id(one): one for one in (timeline, self.profile.timeline)}.values():
