@@ -149,7 +149,7 @@ def test_the_time_of_a_mixed_kernel_goes_to_messages(traces: dict[str, LaunchRow
     """Each tile goes to the cube core and back, through GM: 1 us each way, 4 tiles for each of two clients."""
     timeline = time_launch(traces["matmul_leaky_relu"], load_chip("910B1"))
     shares = lane_shares(timeline, critical_path(timeline))
-    assert next(iter(shares)) == "signal" and shares["issue"] < shares["signal"] / 2
+    assert next(iter(shares)) == "signal" and shares["issue"] < shares["signal"] / 1.5
     posts = [step.text for step in timeline.steps].index("KFC_POST")
     source = timeline.edge("source")[timeline.edge("kind") == EdgeKind.CROSS]
     assert (timeline.slice("step")[source] == posts).any()
