@@ -64,8 +64,8 @@ def transfer_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.n
         side[side < 0] = by_opcode(rows.column("opcode")[mine], partial(_memory_of, number))[side < 0]
     moved = program.transfers.bytes[mine]
     nbytes = np.where(moved > 0, moved, rows.column("work")[mine])
-    names = ("hits", "misses", "victims", "start", "end")
-    hits, misses, victims, start, end = (ops[name][place[mine]] for name in names)
+    of_op = place[mine]
+    hits, misses, victims, start, end = (ops[name][of_op] for name in ("hits", "misses", "victims", "start", "end"))
     late = np.maximum(end - program.work.latency[mine] - program.work.busy[mine], start)
     columns = {
         "slice": mine, "source": source, "target": target,
