@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from npuscope.trace.timeline import DistinctTexts, distinct_details
+from npuscope.trace.timeline import DistinctTexts, detail_parts, distinct_details
 
 
 @pytest.mark.parametrize("name", ["add_flags", "matmul_leaky_relu"])
@@ -18,6 +18,18 @@ def test_texts_of_a_kernel(example_timeline, name) -> None:
         details[len(details)]
 
 
+@pytest.mark.parametrize("name", ["add_flags", "matmul_leaky_relu"])
+def test_texts_in_pieces_are_the_texts(example_timeline, name) -> None:
+    """The address in GM is the piece that differs, so copies of one line share their text."""
+    timeline = example_timeline(name, "Ascend910B1")
+    which = np.random.default_rng(1).permutation(len(timeline.details))
+    parts = detail_parts(timeline.details, which)
+    assert [parts.text(row) for row in range(which.size)] == [timeline.details[row] for row in which.tolist()]
+    copies = np.flatnonzero(parts.number >= 0)
+    texts = {timeline.details[row] for row in which[copies].tolist()}
+    assert len(set(parts.which[copies].tolist())) < len(texts)
+
+
 def test_operands_name_their_memories(example_timeline) -> None:
     timeline = example_timeline("add_flags", "Ascend910B1")
     texts = {timeline.steps[int(step)].text: timeline.details[row] for row, step in enumerate(timeline.slice("step"))}
@@ -29,4 +41,6 @@ def test_texts_that_are_plain_strings() -> None:
     for details in (["a", "b", "a"], DistinctTexts(["b", "a"], np.array([1, 0, 1]))):
         texts, place = distinct_details(details, np.array([2, 1, 2]))
         assert [texts[number] for number in place] == ["a", "b", "a"] and len(texts) == 2
+        parts = detail_parts(details, np.array([1, 2]))
+        assert [parts.text(0), parts.text(1)] == ["b", "a"]
     assert DistinctTexts(["b", "a"], np.array([1, 0, 1]))[1:] == ["b", "a"]

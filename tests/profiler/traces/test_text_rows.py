@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from npuscope.profiler.writers.text_rows import CHUNK, Micros, Nanos, Sheet, Text, Texts, Whole, quoted
+from npuscope.profiler.writers.text_rows import CHUNK, Hex, Micros, Nanos, Sheet, Text, Texts, Whole, quoted
 
 
 def text_of(sheet: Sheet) -> bytes:
@@ -21,6 +21,12 @@ def test_numbers_are_written_as_python_writes_them() -> None:
         return f"{sign}{size // scale}.{size % scale:0{digits}d}"
 
     assert found == "".join(f"<{v}|{parts(v, 10**6, 6)}|{parts(v, 1000, 3)}>" for v in values)
+
+
+def test_hexadecimal_numbers_have_no_sign_and_may_be_missing() -> None:
+    values = [0, 9, 10, 15, 16, 255, 0x12C0_0000_0000, 2**63 - 1, -1]
+    found = text_of(Sheet(Texts(), ((Hex(0), b";"),), np.array([values]))).decode()
+    assert found == "".join(f"{value:x};" if value >= 0 else ";" for value in values)
 
 
 def test_rows_choose_their_form_and_go_over_many_chunks() -> None:

@@ -1,6 +1,6 @@
 """The compiled schedule: when every instruction of a launch is issued, starts and is done.
 
-Everything that follows from what is known is worked out at once, core by core and pipe by pipe (`settle`); only copies
+Everything that follows from what is known is worked out at once, core by core and pipe by pipe; only copies
 through the memory that all cores share start and end in order of time. So a copy begins when nothing that could come
 before it is left, and the result does not depend on the order in which cores are looked at.
 """
@@ -27,10 +27,29 @@ def schedule(book: Book, counting: np.ndarray, facts: np.ndarray, places: int) -
     counts, settings = counting[0], facts[0]
     agents, blocks = book.agents.size, book.blocks.size - 1
     while counts.begun < min(places, blocks):
-        begin(book, counts, settings.overhead + counts.begun * settings.dispatch, -1 - counts.begun)
+        begin(book.cores, book.blocks, book.agents, counts, settings.overhead + counts.begun * settings.dispatch, -1)
     now = 0.0
     while True:
-        settle(book, counts, settings)
+        # Everything that follows from what is known.
+        while counts.todo >= 0:
+            number = counts.todo
+            agent = book.agents[number]
+            counts.todo = agent.after
+            agent.queued = 0
+            if number % SLOTS == S:
+                if run_scalar(
+                    book.ops, book.links, book.cores, book.agents, book.code, book.data, book.l2, counts, settings,
+                    number,
+                ):
+                    leave(book.cores, book.blocks, book.agents, book.events, counts, number // SLOTS)
+                continue
+            if agent.next >= 0 and book.ops[agent.next].start != UNKNOWN_TIME:
+                continue  # its copy is under way
+            start = run_pipe(book.ops, book.links, book.ranges, book.recent, book.agents, counts, number)
+            if start != NO_COPY:
+                wake(book.agents, counts, book.ops[agent.next])
+                push(book.events, counts, start, number)
+        # The next thing that happens in the shared memory.
         flow, rest = first_to_end(book.flows, counts.flows), np.inf
         if flow >= 0:
             rest = book.flows[flow].left / book.flows[flow].rate
@@ -44,78 +63,67 @@ def schedule(book: Book, counting: np.ndarray, facts: np.ndarray, places: int) -
             pop(book.events, counts)
             if number >= agents:
                 if counts.begun < blocks:
-                    begin(book, counts, now + settings.dispatch, number - agents)
+                    begin(book.cores, book.blocks, book.agents, counts, now + settings.dispatch, number - agents)
                 continue
-            start_copy(book, counts, settings, book.agents[number].next)
+            start_copy(
+                book.ops, book.flows, book.gm, book.l2, book.seen, counts, settings, book.agents[number].next
+            )
         else:
             advance(book.flows, counts.flows, rest)
             now += rest
-            end_copy(book, counts, flow, now)
+            end_copy(book.ops, book.flows, book.agents, counts, flow, now)
         share(book.flows, counts, settings)
-
-
-@inner
-def settle(book: Book, counts: Record, settings: Record) -> None:
-    """Work out everything that follows from what is known."""
-    while counts.todo >= 0:
-        number = counts.todo
-        agent = book.agents[number]
-        counts.todo = agent.after
-        agent.queued = 0
-        if number % SLOTS == S:
-            if run_scalar(book, counts, settings, number):
-                leave(book, counts, number // SLOTS)
-            continue
-        if agent.next >= 0 and book.ops[agent.next].start != UNKNOWN_TIME:
-            continue  # its copy is under way
-        start = run_pipe(book, counts, number)
-        if start != NO_COPY:
-            wake(book.agents, counts, book.ops[agent.next])
-            push(book.events, counts, start, number)
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
 @inner
-def begin(book: Book, counts: Record, time: float, ended: int) -> None:
+def begin(
+    cores: np.ndarray, blocks: np.ndarray, agents: np.ndarray, counts: Record, time: float, ended: int
+) -> None:
     """Start the cores of the next block, on those of one that has `ended` and with what their caches hold, or
     (negative) on cores of its own."""
-    block = book.blocks[counts.begun]
+    block = blocks[counts.begun]
     counts.begun += 1
-    for number in range(block.first, book.blocks[counts.begun].first):
-        core, agent = book.cores[number], book.agents[number * SLOTS + S]
+    for number in range(block.first, blocks[counts.begun].first):
+        core, agent = cores[number], agents[number * SLOTS + S]
         if ended >= 0:
-            core.place = book.cores[book.blocks[ended].first + number - block.first].place
+            core.place = cores[blocks[ended].first + number - block.first].place
         agent.next = core.first_op
         agent.free = time
         core.start = time
         core.end = time
         block.running += 1
-        queue(book.agents, counts, number * SLOTS + S)
+        queue(agents, counts, number * SLOTS + S)
 
 
 @inner
-def leave(book: Book, counts: Record, number: int) -> None:
+def leave(
+    cores: np.ndarray, blocks: np.ndarray, agents: np.ndarray, events: np.ndarray, counts: Record, number: int
+) -> None:
     """A core's kernel has ended; with the last one of its block there is room for another block."""
-    core = book.cores[number]
-    block = book.blocks[core.unit]
-    core.end = book.agents[number * SLOTS + S].free
+    core = cores[number]
+    block = blocks[core.unit]
+    core.end = agents[number * SLOTS + S].free
     block.running -= 1
     if block.running == 0:
         end = 0.0
-        for other in range(block.first, book.blocks[core.unit + 1].first):
-            end = max(end, book.cores[other].end)
-        push(book.events, counts, end, book.agents.size + core.unit)
+        for other in range(block.first, blocks[core.unit + 1].first):
+            end = max(end, cores[other].end)
+        push(events, counts, end, agents.size + core.unit)
 
 
 # -- copies through GM -------------------------------------------------------------------------------------------------
 
 
 @inner
-def start_copy(book: Book, counts: Record, settings: Record, number: int) -> None:
+def start_copy(
+    ops: np.ndarray, flows: np.ndarray, gm: np.ndarray, l2: np.ndarray, seen: np.ndarray, counts: Record,
+    settings: Record, number: int,
+) -> None:
     """A copy begins to move its data: it goes through L2 run by run."""
-    op, flow = book.ops[number], book.flows[counts.flows]
+    op, flow = ops[number], flows[counts.flows]
     counts.flows += 1
     flow.op = number
     flow.left = 1.0
@@ -126,27 +134,29 @@ def start_copy(book: Book, counts: Record, settings: Record, number: int) -> Non
     flow.arrives = 0.0
     ready = op.start + op.busy + op.latency
     for place in range(op.gm0, op.gm1):
-        access = book.gm[place]
+        access = gm[place]
         for one in range(access.count_a):
             for two in range(access.count_b):
                 low = access.address + one * access.stride_a + two * access.stride_b
                 for _ in range(access.count_c):
-                    look_up(book.l2, book.seen, counts, settings, op, access, flow, low, ready)
+                    look_up(l2, seen, counts, settings, op, access, flow, low, ready)
                     low += access.stride_c
 
 
 @inner
-def end_copy(book: Book, counts: Record, number: int, now: float) -> None:
+def end_copy(
+    ops: np.ndarray, flows: np.ndarray, agents: np.ndarray, counts: Record, number: int, now: float
+) -> None:
     """A copy's data has passed the port; its pipe is free, and the copy complete after its latency, but not before
     those ahead of it: a pipe retires its instructions in order, so that one flag can speak for all before it."""
-    flow = book.flows[number]
-    op, arrives = book.ops[flow.op], flow.arrives
+    flow = flows[number]
+    op, arrives = ops[flow.op], flow.arrives
     agent = op.core * SLOTS + op.slot
-    remove(book.flows, counts, number)
-    end = max(now + (op.latency_hit if op.misses == 0 else op.latency), arrives, book.agents[agent].done)
-    pass_on(book.agents[agent], op, now, end, end)
-    wake(book.agents, counts, op)
-    queue(book.agents, counts, agent)
+    remove(flows, counts, number)
+    end = max(now + (op.latency_hit if op.misses == 0 else op.latency), arrives, agents[agent].done)
+    pass_on(agents[agent], op, now, end, end)
+    wake(agents, counts, op)
+    queue(agents, counts, agent)
 
 
 @inner

@@ -16,7 +16,7 @@ def _record(whole: Iterable[str], real: Iterable[str] = ()) -> np.dtype[np.void]
     return np.dtype([*((name, np.int64) for name in whole), *((name, np.float64) for name in real)], align=True)
 
 
-CHUNK = 1 << 13
+CHUNK = 1 << 12
 """Records that are filled or read at a time, so that they stay in the processor's cache."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npuscope.npu.timing.book import HISTORY, NOBODY, Book, last_fired, unfired, wait_for, wake
+from npuscope.npu.timing.book import HISTORY, NOBODY, last_fired, unfired, wait_for, wake
 from npuscope.npu.timing.compiled import inner
 from npuscope.npu.timing.kinds import SLOTS
 from npuscope.npu.timing.layout import K_BARRIER, K_COPY, K_SET, K_WAIT, RANGES, UNKNOWN_TIME, Record
@@ -13,10 +13,13 @@ NO_COPY = -1.0
 
 
 @inner
-def run_pipe(book: Book, counts: Record, number: int) -> float:
+def run_pipe(
+    ops: np.ndarray, links: np.ndarray, ranges: np.ndarray, recent: np.ndarray, agents: np.ndarray, counts: Record,
+    number: int,
+) -> float:
     """Let a pipe go on as far as it can. Returns when its next copy through GM could start, NO_COPY where none is
     next."""
-    ops, links, agent = book.ops, book.links, book.agents[number]
+    agent = agents[number]
     while agent.next >= 0:
         op = ops[agent.next]
         if op.issue == UNKNOWN_TIME:
@@ -42,12 +45,12 @@ def run_pipe(book: Book, counts: Record, number: int) -> float:
                 return latest
             start = max(start, latest)
             if op.range >= 0:
-                start = after_dependencies(ops, book.ranges, book.recent[number // SLOTS], agent.next, start)
+                start = after_dependencies(ops, ranges, recent[number // SLOTS], agent.next, start)
             free = start + op.busy
             end = fire = max(free + op.latency, agent.done)
         op.start = start
         pass_on(agent, op, free, end, fire)
-        wake(book.agents, counts, op)
+        wake(agents, counts, op)
     return NO_COPY
 
 

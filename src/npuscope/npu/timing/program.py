@@ -59,19 +59,21 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     op_of_row = np.empty(order.size, np.int64)
     op_of_row[order] = np.arange(order.size)
     ops = np.zeros(order.size, at.OP)
-    core, step, slots = rows.column("core")[order], steps.of_row[order], slot[order]
+    by_core = slice(None) if (np.diff(rows.column("core")) >= 0).all() else order  # a slice copies nothing
+    core, step, slots = rows.column("core")[by_core], steps.of_row[by_core], slot[by_core]
     following, ahead, first_of_pipe = _chain(core * SLOTS + slots, len(rows.launch.cores), chip.timing.scalar.depth)
     dep0, dep_issued, dep1, deps = _deps(links, op_of_row)
     ordered = _orders(rows) and not chip.timing.vector.ordered
-    place, ranges = _ranges(slots, kind[order], operands, order, ordered)
+    place, ranges = _ranges(slots, kind[by_core], operands, order, ordered)
     at.fill(ops, {
-        "core": core, "slot": slots, "kind": kind[order], "next": following, "ahead": ahead,
+        "core": core, "slot": slots, "kind": kind[by_core], "next": following, "ahead": ahead,
         "line0": steps.first_line[step], "line1": steps.last_line[step], "range": place,
-        "gm0": transfers.first[order], "gm1": transfers.first[order + 1], "dep0": dep0, "dep_issued": dep_issued,
-        "dep1": dep1, "step": step, "place": operands.per_row(operands.gm, operands.address, 0)[order],
-        "strict": np.where(copies, _guarded(rows), _strict(rows))[order], "waiting": -1,
+        "gm0": transfers.first[:-1][by_core], "gm1": transfers.first[1:][by_core], "dep0": dep0,
+        "dep_issued": dep_issued, "dep1": dep1, "step": step,
+        "place": operands.per_row(operands.gm, operands.address, 0)[by_core],
+        "strict": np.where(copies, _guarded(rows), _strict(rows))[by_core], "waiting": -1,
         **dict.fromkeys(at.OP_TIMES, at.UNKNOWN_TIME),
-        **{name: cost[order] for name, cost in _costs(rows, steps, work, transfers, copies, chip).items()},
+        **{name: cost[by_core] for name, cost in _costs(rows, steps, work, transfers, copies, chip).items()},
     })  # fmt: skip
     cores = len(rows.launch.cores)
     first_op = np.searchsorted(core, np.arange(cores))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npuscope.npu.timing.book import NOBODY, Book, last_fired, queue, unfired, wait_for, wake
+from npuscope.npu.timing.book import NOBODY, last_fired, queue, unfired, wait_for, wake
 from npuscope.npu.timing.compiled import inner
 from npuscope.npu.timing.kinds import MTE2, MTE3, SLOTS, S, V
 from npuscope.npu.timing.l2 import holds
@@ -28,26 +28,28 @@ UB_PIPES = 1 << V | 1 << MTE2 | 1 << MTE3
 
 
 @inner
-def run_scalar(book: Book, counts: Record, settings: Record, number: int) -> bool:
+def run_scalar(
+    ops: np.ndarray, links: np.ndarray, cores: np.ndarray, agents: np.ndarray, code: np.ndarray, data: np.ndarray,
+    l2: np.ndarray, counts: Record, settings: Record, number: int,
+) -> bool:
     """Let a core's scalar unit, agent `number`, go on as far as it can; whether its kernel has ended by that."""
-    ops, agent = book.ops, book.agents[number]
-    core = book.cores[number // SLOTS]
-    pipes = book.agents[number : number + SLOTS]
+    agent, core = agents[number], cores[number // SLOTS]
+    pipes = agents[number : number + SLOTS]
     while agent.next >= 0:
         op = ops[agent.next]
         if op.fetch == UNKNOWN_TIME:
-            fetch(book.code[core.place], core, agent, op, settings)
-        blocker = unfired(ops, book.links, op.dep0, op.dep_issued)
+            fetch(code[core.place], core, agent, op, settings)
+        blocker = unfired(ops, links, op.dep0, op.dep_issued)
         if blocker == NOBODY:
-            ready = max(op.control, last_fired(ops, book.links, op.dep0, op.dep_issued))
+            ready = max(op.control, last_fired(ops, links, op.dep0, op.dep_issued))
             if op.slot != S:
-                blocker = issue(ops, book.agents, counts, settings, core, agent, op, number + op.slot, ready)
+                blocker = issue(ops, agents, counts, settings, core, agent, op, number + op.slot, ready)
             else:
-                blocker = execute(ops, book.links, book.l2, book.data[core.place], settings, core, op, pipes, ready)
+                blocker = execute(ops, links, l2, data[core.place], settings, core, op, pipes, ready)
                 if blocker == NOBODY:
                     agent.free = op.end
                     agent.done = op.end
-                    wake(book.agents, counts, op)
+                    wake(agents, counts, op)
         if blocker != NOBODY:
             wait_for(ops, agent, blocker, number)
             return False

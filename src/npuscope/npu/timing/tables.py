@@ -48,9 +48,9 @@ def slice_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.ndar
     }  # fmt: skip
     table = _table(columns, SLICE_COLUMNS, place.size)
     for first in range(0, place.size, at.CHUNK):
-        part = ops[place[first : first + at.CHUNK]]
+        part = slice(first, first + at.CHUNK)
         for name in TIMES:
-            table[SLICE_COLUMNS.index(name), first : first + part.size] = cycles(part[name])
+            table[SLICE_COLUMNS.index(name), part] = cycles(ops[name][place[part]])
     return table
 
 

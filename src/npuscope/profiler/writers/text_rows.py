@@ -142,14 +142,18 @@ class Sheet:
         self, rows: np.ndarray, which: np.ndarray, parts: np.ndarray, bounds: np.ndarray, sizes: np.ndarray
     ) -> int:
         """Bytes that some rows cannot exceed."""
+        forms = len(self.forms)
+        times = np.bincount(which, minlength=forms)
+        texts: dict[int, np.ndarray] = {}  # bytes of each column of texts, by form
         room = 0
-        for number in range(len(self.forms)):
-            mine = rows if self.form is None else rows[:, which == number]
+        for number in range(forms):
             for kind, argument in parts[bounds[number] : bounds[number + 1]].tolist():
                 if kind == LITERAL:
-                    room += int(sizes[argument]) * mine.shape[1]
+                    room += int(sizes[argument] * times[number])
                 elif kind == TEXT:
-                    room += int(sizes[mine[argument]].sum())
+                    if argument not in texts:  # where a form takes something else from the column, it does not count
+                        texts[argument] = np.bincount(which, sizes.take(rows[argument], mode="clip"), forms)
+                    room += int(texts[argument][number])
                 else:
-                    room += LONGEST_NUMBER * mine.shape[1]
+                    room += LONGEST_NUMBER * int(times[number])
         return room
