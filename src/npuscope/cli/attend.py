@@ -142,16 +142,20 @@ class _Clock:
         self.child = child
         self.limit = limit
         self.timed_out = False
-        self.stopped = False
         self._start = time.monotonic()
         self._enough: float | None = None  # when there was enough
         self._asked: float | None = None  # when it was asked to end
+
+    @property
+    def stopped(self) -> bool:
+        """Whether there was enough: the program may have ended by itself between two looks."""
+        return self._enough is not None or self.limit.enough()
 
     def look(self) -> None:
         """Do what is due."""
         now = time.monotonic()
         if self._enough is None and self.limit.enough():
-            self._enough, self.stopped = now, True
+            self._enough = now
         if self._asked is not None:
             if now > self._asked + PATIENCE:
                 _send(self.child, signal.SIGKILL)
