@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npuscope.profiler.ingest.groups import MERGED, PAIRED, REVERSED, UNMATCHED, number, pair, ranks, union_length
+from npuscope.profiler.busy import union_lengths
+from npuscope.profiler.ingest.groups import MERGED, PAIRED, REVERSED, UNMATCHED, number, pair, ranks
 
 
 def paired(
@@ -78,4 +79,5 @@ def test_numbers_stand_for_pairs_of_values(size: int) -> None:
 
 
 def test_overlapping_cycles_count_once() -> None:
-    assert union_length(np.array([1, 2, 10, 12]), np.array([5, 4, 11, 20])) == 4 + 1 + 8
+    group, start, end = np.zeros(4, np.int64), np.array([1, 2, 10, 12]), np.array([5, 4, 11, 20])
+    assert union_lengths(group, start, end, 1).tolist() == [4 + 1 + 8]

@@ -13,7 +13,7 @@ from npuscope.profiler.busy import Busy
 from npuscope.profiler.critical_path import CriticalPath, Piece
 from npuscope.profiler.traffic import Traffic, traffic
 from npuscope.trace.schema import CoreType, SourceFrame, Space
-from npuscope.trace.timeline import UNKNOWN, Lane, Timeline
+from npuscope.trace.timeline import UNKNOWN, Timeline
 
 if TYPE_CHECKING:
     from npuscope.profiler.profile import Profile
@@ -103,10 +103,6 @@ class Case:
         if not frames:
             return self.timeline.launch.kernel
         return f"{frames[0].file.rpartition('/')[2]}:{frames[0].line}"
-
-    def path_of(self, *lanes: Lane) -> float:
-        """Cycles that some lanes have on the critical path."""
-        return float(self.on_path[np.isin(self.timeline.slice("lane"), lanes)].sum())
 
     def column(self, name: str) -> np.ndarray | None:
         """A column of the core table, None where it is not known."""

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from npuscope.profiler.busy import union_lengths
+from npuscope.profiler.busy import busy, union_lengths
 from npuscope.profiler.signals import is_signal
 from npuscope.profiler.waits import is_wait
 from npuscope.trace.timeline import UNKNOWN, Lane, Step, Timeline
@@ -67,11 +67,5 @@ class Sums:
     @cached_property
     def covered(self) -> tuple[np.ndarray, np.ndarray]:
         """Working and waiting cycles of every lane, (lanes, cores) each."""
-        lanes = max(Lane) + 1
-        group = self.lane * self.cores + self.core
-        found = []
-        for which in (~self.waits, self.waits):
-            which = which & (self.start >= 0)
-            lengths = union_lengths(group[which], self.start[which], self.end[which], lanes * self.cores)
-            found.append(lengths.reshape(lanes, self.cores).astype(np.float64))
-        return found[0], found[1]
+        found = busy(self.timeline)
+        return found.work.astype(np.float64), found.wait.astype(np.float64)

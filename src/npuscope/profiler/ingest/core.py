@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from npuscope.profiler.busy import union_lengths
 from npuscope.profiler.ingest import scan
 from npuscope.profiler.ingest.files import CoreFiles, LogKind
 from npuscope.profiler.ingest.flags import flag_edges
-from npuscope.profiler.ingest.groups import MERGED, REVERSED, UNMATCHED, number, pair, union_length
+from npuscope.profiler.ingest.groups import MERGED, REVERSED, UNMATCHED, number, pair
 from npuscope.profiler.ingest.lanes import lane_of
 from npuscope.profiler.ingest.lines import Lines, read_lines
 from npuscope.profiler.ingest.losses import cut_line, missing_log, unpaired, unread_file
@@ -258,8 +259,7 @@ def _take_longer(log: CoreLog, retired: Lines, partner: np.ndarray) -> None:
 
 def _busy(columns: Mapping[str, np.ndarray], lane: Lane) -> int:
     rows = np.flatnonzero(columns["lane"] == lane)
-    rows = rows[np.argsort(columns["start"][rows], kind="stable")]
-    return union_length(columns["start"][rows], columns["end"][rows])
+    return int(union_lengths(np.zeros_like(rows), columns["start"][rows], columns["end"][rows], 1)[0])
 
 
 def _steps(log: CoreLog, popped: Lines, rows: np.ndarray) -> np.ndarray:

@@ -129,15 +129,3 @@ def pair(
                 pop_fate[pop] = retire_fate[retire] = PAIRED
                 partner[pop] = retire
     return partner, pop_fate, retire_fate
-
-
-@njit(cache=True, nogil=True)
-def union_length(starts: np.ndarray, ends: np.ndarray) -> int:
-    """Cycles covered by any of the intervals, which come ordered by their starts."""
-    total, reach = 0, -1
-    for row in range(starts.size):
-        begin = max(starts[row], reach)
-        if ends[row] > begin:
-            total += ends[row] - begin
-        reach = max(reach, ends[row])
-    return total

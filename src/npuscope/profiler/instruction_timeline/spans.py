@@ -35,11 +35,6 @@ def offers_spans(chip: Chip) -> bool:
     return chip.arch in ARCHITECTURES
 
 
-def unsupported_spans(chip: Chip) -> str:
-    """What to tell a person who asks for the spans of a chip that has none."""
-    return f"OverHead is not supported on {chip.name}: scalar spans are drawn for A2 and A3 chips only."
-
-
 def spans(timeline: Timeline, drawn: Drawn) -> Spans:
     """The spans of all instructions but sets, barriers and cache misses; those without a fetch time have none."""
     fetch, control, start = (timeline.slice(name) for name in ("fetch", "control", "start"))
