@@ -1,0 +1,1 @@
+"""The part of the monitor that lives inside a training process."""

@@ -1,0 +1,1 @@
+"""Where activities go to, one file each."""

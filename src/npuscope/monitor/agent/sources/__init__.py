@@ -1,0 +1,1 @@
+"""Where activities come from, one file each."""
