@@ -49,7 +49,7 @@ class Agent:
         period: float = PERIOD,
         awaited: Callable[[], bool] | None = None,
     ) -> None:
-        """`build` makes, for a client to send by, what makes processors. `tracer` is called at the first trace.
+        """`build` makes, for a client to send by, what makes processors. `tracer` is called on the agent's thread.
         `awaited` says whether the process trains by now; until it does, or steps, nobody hears of it."""
         self.pid = os.getpid()
         self.log = log
@@ -96,7 +96,7 @@ class Agent:
             return
         try:
             tracer.step()
-            if tracer.status.status != self._told_trace.status:
+            if tracer.status.status != self._told_trace.status:  # a trace begins or ends
                 self.client.wake()
         except Exception as error:
             self.log.warn_once(f"the trace did not take a step: {error!r}")
@@ -123,6 +123,8 @@ class Agent:
         self._closed = True
         self._hook.remove()
         self._collector.abandon()
+        if self._tracer:
+            getattr(self._tracer, "abandon", lambda: None)()
         self.client.close()
 
     def _run(self) -> None:
@@ -140,6 +142,7 @@ class Agent:
             self._stopping.wait(self._period)
             return
         self._awaited = None
+        self._equip()
         end = time.monotonic() + self._period
         if not self.client.acquainted:
             self._introduce()
@@ -152,6 +155,19 @@ class Agent:
             # Whoever was told something asks again at once: more may wait.
             if (asked and texts) or time.monotonic() >= end:
                 return
+
+    def _equip(self) -> None:
+        """Get the tracer, which counts steps from the first one on."""
+        make, self._make_tracer = self._make_tracer, None
+        if make is None:
+            return
+        try:
+            tracer = make()
+            for _ in range(self.steps):
+                tracer.step()
+            self._tracer = tracer
+        except Exception as error:
+            self.log.warn_once(f"this process takes no traces: {error!r}")
 
     def _introduce(self) -> None:
         self._reports.clear()
@@ -174,7 +190,7 @@ class Agent:
 
     def _trace_status(self) -> Status:
         if self._tracer is None:
-            return Status(Channel.TRACE, IDLE, pid=self.pid)
+            return Status(Channel.TRACE, IDLE, self.steps, pid=self.pid)
         said = self._tracer.status
         return Status(Channel.TRACE, said.status, said.current_step, said.start_step, said.stop_step, self.pid)
 
@@ -199,13 +215,12 @@ class Agent:
         self._worker.submit(command)
 
     def _trace(self, pairs: Mapping[str, str]) -> None:
-        if self._make_tracer is None:
+        if self._tracer is None:
             self.log.error(Code.NOT_SUPPORT, "this process takes no traces")
         elif self._collector.running:
             self.log.error(Code.UNAVAIL, f"the trace is refused: {MONITOR_RUNS}")
         else:
-            tracer = self._tracer = self._tracer or self._make_tracer()
-            self._safely("the trace was not planned", partial(tracer.obey, pairs))
+            self._safely("the trace was not planned", partial(self._tracer.obey, pairs))
 
     def _safely(self, what: str, action: Callable[[], object]) -> None:
         try:
