@@ -18,7 +18,7 @@ from npuscope.monitor.agent.commands import Refused, read_command
 from npuscope.monitor.agent.log import Log
 from npuscope.monitor.agent.settings import PERIOD
 from npuscope.monitor.agent.sources.source import Source
-from npuscope.monitor.agent.steps import StepHook
+from npuscope.monitor.agent.steps import install, listen
 from npuscope.monitor.agent.tracing import Tracer
 from npuscope.monitor.agent.worker import Worker
 from npuscope.monitor.protocol.audience import MONITOR_KEY
@@ -55,7 +55,7 @@ class Agent:
         self.log = log
         self.client = client
         self.steps = 0
-        self._hook = StepHook(self._stepped)
+        self._counted_by_the_job = False
         self._period = period
         self._awaited = awaited
         self._make_tracer = tracer
@@ -76,6 +76,8 @@ class Agent:
 
     def begin(self) -> None:
         """Start to poll. Returns at once."""
+        listen(self._stepped)
+        self._safely("steps are not counted", install)
         self._thread.start()
 
     def appear(self) -> None:
@@ -85,7 +87,13 @@ class Agent:
     def step(self) -> None:
         """The job has taken a step: for loops without an optimizer of PyTorch's. Once it has been called, optimizers
         are not counted any more."""
-        self._hook.yield_to_the_job()
+        if not self._counted_by_the_job:
+            self._counted_by_the_job = True
+            listen(None)
+        self._stepped()
+
+    def step_taken(self) -> None:
+        """An optimizer has taken a step of which the agent has not heard."""
         self._stepped()
 
     def _stepped(self) -> None:
@@ -113,7 +121,7 @@ class Agent:
         if self._tracer:
             self._safely("the trace was not ended", self._tracer.close)
         self._safely("the monitor was not ended", self._worker.close)
-        self._hook.remove()
+        listen(None)
         for channel in Channel:
             self.client.tell(Status(channel, GONE, pid=self.pid))
         self.log.close()
@@ -121,7 +129,6 @@ class Agent:
     def abandon(self) -> None:
         """In a fork: its threads are the parent's."""
         self._closed = True
-        self._hook.remove()
         self._collector.abandon()
         if self._tracer:
             getattr(self._tracer, "abandon", lambda: None)()
@@ -137,7 +144,7 @@ class Agent:
 
     def _round(self) -> None:
         """Everything between one question and the next."""
-        self._hook.install()
+        install(from_elsewhere=True)
         if self._awaited is not None and not self._awaited():
             self._stopping.wait(self._period)
             return
