@@ -91,7 +91,7 @@ static size_t room, used;
 static int have;
 static long requests, dropped, lent, most_lent, misaligned;
 
-static uint32_t extra[KINDS];  /* bytes that each record of a kind is longer */
+static int extra[KINDS];  /* bytes that each record of a kind is longer */
 static int varying;            /* every third kernel is 8 bytes longer still; its padding says so */
 
 static char names[1 << 16][24];
@@ -232,8 +232,8 @@ static void record(void *made) {
         ask_for_one();
     }
     if (buffer) {
-        memcpy(buffer + used, made, plain);
-        memset(buffer + used + plain, 0x5A, full - plain);
+        memset(buffer + used, 0x5A, full);
+        memcpy(buffer + used, made, full < plain ? full : plain);
         used += full;
     } else {
         dropped++;

@@ -7,6 +7,7 @@ only from its first use on, the lowest free one is lent first, and `trim` gives 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -94,10 +95,8 @@ class Pool:
     def wait(self, seconds: float) -> None:
         """Until a buffer is returned or `wake` is called, or the time is over."""
         if self._waiting.poll(1000 * seconds):
-            try:
+            with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._descriptor)
-            except BlockingIOError:
-                pass  # another reader was faster
 
     def wake(self) -> None:
         """End a `wait`."""
