@@ -24,8 +24,8 @@ UNDECODED = "buffers that could not be decoded"
 
 _DOMAIN = "communication"
 """Markers that the library makes for collectives; they are activities of their own kind."""
-_PATIENCE = 30.0
-"""Seconds that `flush` and `stop` wait for what is still being delivered."""
+_FLUSHING, _STOPPING = 5.0, 30.0
+"""Seconds that `flush` and `stop` wait at most for what is still being delivered."""
 _HOLDERS = {
     "mspti_C": "the Python package mspti",
     "IPCMonitor_C": "the vendor's monitor, IPCMonitor",
@@ -97,7 +97,7 @@ class MsptiSource:
             self.refusals = run.change(kinds)
 
     def flush(self) -> None:
-        """Returns when everything that was complete is delivered, or after half a minute."""
+        """Returns when everything that was complete is delivered, or after five seconds."""
         if (run := self._mine()) is not None:
             run.flush()
 
@@ -106,6 +106,10 @@ class MsptiSource:
         if run is not None:
             run.stop()
             self._losses = run.losses()
+
+    def abandon(self) -> None:
+        """In a child of `fork`: what runs is the parent's."""
+        self._run = None
 
     @property
     def losses(self) -> Mapping[str, int]:
@@ -170,11 +174,11 @@ class _Run:
         return {kind: reasons[result] for result, those in refused.items() for kind in those}
 
     def flush(self) -> None:
-        """Returns when what is complete is delivered, or after `_PATIENCE`."""
+        """Returns when what is complete is delivered, or after `_FLUSHING`."""
         self._library.flush()
         wanted = self._pool.turns
         with self._progress:
-            self._progress.wait_for(lambda: self._handled >= wanted, _PATIENCE)
+            self._progress.wait_for(lambda: self._handled >= wanted, _FLUSHING)
 
     def stop(self) -> None:
         """Deliver the rest and unsubscribe. Flushed twice: disabling a kind completes its last records."""
@@ -186,7 +190,7 @@ class _Run:
         self._pool.close()
         self._stopping = True
         self._pool.wake()
-        self._thread.join(_PATIENCE)
+        self._thread.join(_STOPPING)
 
     def losses(self) -> Mapping[str, int]:
         """What was lost since the start, by reason."""
