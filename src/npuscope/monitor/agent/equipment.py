@@ -57,11 +57,6 @@ def tracer(log: Log) -> Tracer:
     return importlib.import_module(f"{HERE}.trace").Tracer(log)
 
 
-def parallel_groups() -> str:
-    """The process groups of torch.distributed as JSON, "" where there are none."""
-    return ""
-
-
 def supply_vendor_names(log: Log) -> None:
     """Let code that was written for the vendor's package import its names."""
     try:

@@ -119,6 +119,9 @@ def told_of(report: Mapping[Channel, Status]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     if trace := report.get(Channel.TRACE):
         shown |= {"trace": WORDS.get(trace.status, "unknown"), "step": trace.current_step}
+        if trace.status == 0:  # an agent counts here the processes that parse its traces, and those that failed
+            counts = {"parsing": trace.start_step, "tracesFailed": trace.stop_step}
+            shown |= {name: count for name, count in counts.items() if count > 0}
     if monitor := report.get(Channel.MONITOR):
         shown["monitor"] = WORDS.get(monitor.status, "unknown")
         if agent := standing(monitor):
