@@ -10,7 +10,7 @@ import numpy as np
 
 from npuscope.errors import UserError
 from npuscope.frontends.heap import Heap
-from npuscope.frontends.host_ranges import Ranges
+from npuscope.mstx.ranges import Ranges
 from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
 from npuscope.npu.chip import Chip, load_chip

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from npuscope.frontends import torch_devices
-from npuscope.frontends.host_ranges import attach_mstx
+from npuscope.mstx.module import attach_mstx
 from npuscope.frontends.imports import after_import, stand_in
 from npuscope.frontends.torch_devices import Devices, Notice
 
