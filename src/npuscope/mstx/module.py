@@ -7,7 +7,7 @@ from typing import Any
 
 from npuscope.mstx import calls
 from npuscope.mstx.ranges import Ranges
-from npuscope.mstx.supply import supply, supplied
+from npuscope.mstx.supply import supplied, supply
 
 NAME = "mstx"
 

@@ -45,7 +45,7 @@ class Ranges:
 
     def start(self, message: str, stream: Any = None, domain: str = DEFAULT_DOMAIN) -> int:
         """Open a range; returns its number, 0 for a message that is no text, as the vendor's module does."""
-        if not message or not isinstance(message, str):
+        if not message or not isinstance(message, str) or not isinstance(domain, str):
             return 0
         number = self._next()
         self._open[number] = message, domain, stream
@@ -62,5 +62,5 @@ class Ranges:
 
     def mark(self, message: str, stream: Any = None, domain: str = DEFAULT_DOMAIN) -> None:
         """Mark this moment; it holds nothing, so that nobody needs to know of it but who listens."""
-        if _listener is not None and isinstance(message, str) and message:
+        if _listener is not None and message and isinstance(message, str) and isinstance(domain, str):
             _listener(MARK, self._next(), message, domain, stream)
