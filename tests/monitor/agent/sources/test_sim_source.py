@@ -127,7 +127,7 @@ def run(script: Path) -> dict[str, list[dict[str, int | str]]]:
     ("script", "kernel", "kind"),
     [
         ("pyasc/add_queues.py", "add_kernel", "KERNEL_AIVEC"),
-        ("pyasc/matmul_leaky_relu.py", "matmul_leaky_relu", "KERNEL_MIX_AIC"),
+        ("pyasc/matmul_leaky_relu.py", "matmul_relu_kernel", "KERNEL_MIX_AIC"),
         ("triton/softmax_rows_triton.py", "softmax_kernel", "KERNEL_AIVEC"),
     ],
 )
