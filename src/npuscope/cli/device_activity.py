@@ -6,7 +6,9 @@ from time import time_ns
 
 from npuscope.cli.compilation import tell_of_compilation
 from npuscope.frontends.launch import DEFAULT_CHIP
-from npuscope.monitor.agent.sources.sim import Launched, SimSource
+from npuscope.monitor.agent.sources import sim
+from npuscope.monitor.agent.sources.sim import Launched
+from npuscope.monitor.agent.sources.streams import STREAMS
 from npuscope.npu.chip import load_chip
 from npuscope.npu.timing import time_launch
 from npuscope.npu.timing.least import least_time
@@ -27,22 +29,17 @@ TYPES = {
 class ReportingRecorder(Recorder):
     """A recorder that keeps a launch's trace only while somebody collects activities."""
 
-    source: SimSource
-    _began = 0
-
     def begin(self, launch: Launch) -> None:
         """Start recording `launch`, or let it run unrecorded."""
-        self._began = time_ns()
-        self.source.streams.device = launch.device
-        self.consumers[:] = [Report(self.source, self._began)] if self.source.wanted else []
+        STREAMS.device = launch.device
+        self.consumers[:] = [Report(time_ns())] if sim.wanted() else []
         Recorder.begin(self, launch)
 
 
 class Report:
     """Takes the batches of one launch, and reports it at its end."""
 
-    def __init__(self, source: SimSource, began: int) -> None:
-        self.source = source
+    def __init__(self, began: int) -> None:
         self.began = began
         self.batches: list[Batch] = []
 
@@ -53,18 +50,16 @@ class Report:
         if batch.last:
             returned, launch = time_ns(), batch.launch
             rows = next(launches(self.batches))
-            self.source.take(Launched(
+            sim.report(Launched(
                 launch.kernel, kernel_type(launch), launch.device, STREAM, self.began, returned, duration_of(rows)
             ))  # fmt: skip
 
 
-def connect(source: SimSource) -> Recorder:
-    """A recorder for a session whose launches `source` is to hear of."""
+def reporting() -> Recorder:
+    """A recorder for a session whose launches this process's agent is to hear of."""
     tell_of_compilation("timing model")
-    recorder = ReportingRecorder()
-    recorder.source = source
-    source.connected = True
-    return recorder
+    sim.connect()
+    return ReportingRecorder()
 
 
 def kernel_type(launch: Launch) -> str:

@@ -37,4 +37,4 @@ def make_mstx(name: str) -> types.ModuleType:
     ranges = calls.current()
     module.range_start, module.range_end, module.mark = ranges.start, ranges.end, ranges.mark
     module.mstx_range, module.annotate, module.get_tool_id = calls.mstx_range, calls.annotate, calls.get_tool_id
-    return module  # type: ignore[no-any-return]
+    return module

@@ -42,8 +42,10 @@ class _Supply(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of this one module."""
-        return importlib.machinery.ModuleSpec(name, self) if name == self.name else None
+        """The spec of this one module. A part of a package is given where the package is."""
+        if name != self.name or not _is_given(name.rpartition(".")[0]):
+            return None
+        return importlib.machinery.ModuleSpec(name, self)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """The module, complete."""
@@ -51,3 +53,9 @@ class _Supply(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Nothing to run."""
+
+
+def _is_given(package: str) -> bool:
+    """Whether a package that has been imported is one of those supplied; no package (a top-level module) counts."""
+    loaded = sys.modules.get(package)
+    return not package or isinstance(getattr(getattr(loaded, "__spec__", None), "loader", None), _Supply)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from npuscope.monitor.agent import occupancy
 from npuscope.monitor.agent.client import Client
 from npuscope.monitor.agent.collector import Build, Collector
 from npuscope.monitor.agent.commands import Refused, read_command
@@ -76,6 +77,7 @@ class Agent:
 
     def begin(self) -> None:
         """Start to poll. Returns at once."""
+        occupancy.enter(self, self._occupies)
         self._thread.start()
 
     def appear(self) -> None:
@@ -114,6 +116,7 @@ class Agent:
             self._safely("the trace was not ended", self._tracer.close)
         self._safely("the monitor was not ended", self._worker.close)
         self._hook.remove()
+        occupancy.leave(self)
         for channel in Channel:
             self.client.tell(Status(channel, GONE, pid=self.pid))
         self.log.close()
@@ -179,7 +182,16 @@ class Agent:
         return Status(Channel.TRACE, said.status, said.current_step, said.start_step, said.stop_step, self.pid)
 
     def _trace_in_the_way(self) -> str:
-        return TRACE_RUNS if self._tracer is not None and self._tracer.status.status == RUNNING else ""
+        return TRACE_RUNS if self._traces else occupancy.in_the_way_of(self)
+
+    @property
+    def _traces(self) -> bool:
+        return self._tracer is not None and self._tracer.status.status == RUNNING
+
+    def _occupies(self) -> str:
+        if self._traces:
+            return TRACE_RUNS
+        return MONITOR_RUNS if self._collector.running else ""
 
     def _obey(self, text: str) -> None:
         pairs = loosely_read(text)
@@ -201,8 +213,8 @@ class Agent:
     def _trace(self, pairs: Mapping[str, str]) -> None:
         if self._make_tracer is None:
             self.log.error(Code.NOT_SUPPORT, "this process takes no traces")
-        elif self._collector.running:
-            self.log.error(Code.UNAVAIL, f"the trace is refused: {MONITOR_RUNS}")
+        elif reason := MONITOR_RUNS if self._collector.running else occupancy.in_the_way_of(self):
+            self.log.error(Code.UNAVAIL, f"the trace is refused: {reason}")
         else:
             tracer = self._tracer = self._tracer or self._make_tracer()
             self._safely("the trace was not planned", partial(tracer.obey, pairs))

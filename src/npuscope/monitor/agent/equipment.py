@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from npuscope.monitor.agent.collector import Build
 from npuscope.monitor.agent.commands import Command, Refused
+from npuscope.monitor.agent.groups import parallel_groups as parallel_groups
 from npuscope.monitor.agent.log import Log
 from npuscope.monitor.agent.processors.processor import Processor, Run
 from npuscope.monitor.agent.sources.source import Source
@@ -55,11 +56,6 @@ def builder(send: Send) -> Build:
 def tracer(log: Log) -> Tracer:
     """Takes traces."""
     return importlib.import_module(f"{HERE}.trace").Tracer(log)
-
-
-def parallel_groups() -> str:
-    """The process groups of torch.distributed as JSON, "" where there are none."""
-    return ""
 
 
 def supply_vendor_names(log: Log) -> None:

@@ -144,9 +144,7 @@ def test_what_is_too_much_is_counted(heard: Heard, monkeypatch: pytest.MonkeyPat
     assert heard.source.losses == {}
 
 
-def test_a_thread_that_has_ended_is_forgotten_but_not_its_losses(
-    heard: Heard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thread_that_has_ended_is_forgotten_but_not_its_losses(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 1)
     monkeypatch.setattr(module, "WAKE", 1)
     thread = threading.Thread(target=lambda: [mstx.mark("x") for _ in range(3)])

@@ -14,8 +14,10 @@ import pytest
 from npuscope.monitor.activity.batch import Batch
 from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
+from npuscope.monitor.agent.sources import sim
 from npuscope.monitor.agent.sources.sim import Launched, SimSource
 from npuscope.monitor.agent.sources.source import Unavailable
+from npuscope.monitor.agent.sources.streams import Streams
 
 ALL = frozenset(Kind)
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
@@ -26,18 +28,20 @@ def launched(began: int, returned: int, duration: int | None, kernel: str = "add
 
 
 @pytest.fixture
-def source() -> SimSource:
-    found = SimSource()
-    found.connected = True
-    return found
+def source(monkeypatch: pytest.MonkeyPatch) -> SimSource:
+    monkeypatch.setattr(sim, "_connected", True)
+    return SimSource()
 
 
 def collect(source: SimSource, kinds: frozenset[Kind], launches: list[Launched]) -> tuple[dict[Kind, Batch], Strings]:
     strings, found = Strings(), list[Batch]()
     source.start(kinds, strings, found.append)
+    streams = Streams()
     for one in launches:
-        source.take(one)
+        assert sim.wanted(streams)
+        sim.report(one, streams)
     source.stop()
+    assert not sim.wanted(streams)
     return {batch.kind: batch for batch in found}, strings
 
 
@@ -67,8 +71,7 @@ def test_the_launch_on_the_host(source: SimSource) -> None:
 def test_only_what_is_asked_for(source: SimSource) -> None:
     found, _ = collect(source, frozenset({Kind.KERNEL, Kind.MARKER}), [launched(1, 2, 3)])
     assert list(found) == [Kind.KERNEL]
-    assert collect(source, frozenset({Kind.MARKER}), [launched(1, 2, 3)])[0] == {}
-    assert not source.wanted
+    assert collect(source, frozenset({Kind.API}), [launched(1, 2, 3)])[0].keys() == {Kind.API}
 
 
 def test_a_kernel_without_a_time_is_counted(source: SimSource) -> None:
@@ -76,6 +79,16 @@ def test_a_kernel_without_a_time_is_counted(source: SimSource) -> None:
     found, _ = collect(source, ALL, [launched(1, 2, None), launched(3, 4, 5)])
     assert len(found[Kind.KERNEL]) == 1 and len(found[Kind.RUNTIME_API]) == 2
     assert source.losses == {"kernels without a model of their time": 1}
+
+
+def test_streams_that_are_watched_want_launches_too() -> None:
+    """Markers in a stream need to know when it is free, though nobody collects kernels."""
+    streams = Streams()
+    assert not sim.wanted(streams)
+    streams.watched = True
+    assert sim.wanted(streams)
+    sim.report(launched(10, 20, 100), streams)
+    assert streams.reached(0, 50) == (0, 0, 120) and streams.reached(0, 500) == (0, 0, 500)
 
 
 def test_without_a_simulated_device() -> None:
@@ -86,7 +99,7 @@ def test_without_a_simulated_device() -> None:
 RUN = """
 import sys
 import orjson
-from npuscope.cli.device_activity import connect
+from npuscope.cli.device_activity import reporting
 from npuscope.cli.script import run_script
 from npuscope.frontends import install_all
 from npuscope.frontends.launch import Session
@@ -95,7 +108,7 @@ from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.sim import SimSource
 
 source, strings, found = SimSource(), Strings(), []
-recorder = connect(source)
+recorder = reporting()
 session = Session(recorder)
 install_all(session)
 script = sys.argv[1]

@@ -20,7 +20,7 @@ from npuscope.monitor.activity.kinds import Flag, Kind, Side
 from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.numbered import Numbered
 from npuscope.monitor.agent.sources.source import Deliver
-from npuscope.monitor.agent.sources.streams import Streams
+from npuscope.monitor.agent.sources.streams import STREAMS, Streams
 from npuscope.mstx.ranges import END, MARK, START, listen
 
 FLAGS = {MARK: int(Flag.INSTANT), START: int(Flag.START), END: int(Flag.END)}
@@ -52,7 +52,7 @@ class MstxSource:
     name = "mstx"
     kinds = frozenset({Kind.MARKER})
 
-    def __init__(self, streams: Streams | None = None) -> None:
+    def __init__(self, streams: Streams = STREAMS) -> None:
         self._streams = streams
         self._lock = threading.Lock()  # of who delivers, never of who makes a call
         self._running = False
@@ -82,8 +82,7 @@ class MstxSource:
         if self._running:
             self._running = False
             listen(None)
-            if self._streams is not None:
-                self._streams.watched = False
+            self._streams.watched = False
             self._drain(last=True)
             self._full.set()
 
@@ -114,10 +113,7 @@ class MstxSource:
                 log.lost += 1
                 return
             self._full.set()
-        if stream is None or self._streams is None:
-            records.append((FLAGS[what], now, number, message, domain, -1, -1))
-            return
-        there = self._streams.reached(stream, now)
+        there = None if stream is None else self._streams.reached(stream, now)
         if there is None:
             records.append((FLAGS[what], now, number, message, domain, -1, -1))
             return

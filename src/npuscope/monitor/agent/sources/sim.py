@@ -1,7 +1,7 @@
 """Kernels on our simulated device, as the activities of a device.
 
-Whoever runs the kernels (the command line connects it) reports each launch: when the host began it and when it
-returned, and how long the kernel takes on the device by the model of time. From that come
+Whoever runs the kernels says so once (`connect`) and then reports each launch while that is `wanted`: when the host
+began it and when it returned, and how long the kernel takes on the device by the model of time. From that come
 
 * a Kernel record, placed after the launch on a stream that does one thing after the other (:mod:`.streams`);
 * the launch itself on the host, as API and as RuntimeAPI record; its length is that of the simulation.
@@ -21,7 +21,7 @@ from npuscope.monitor.activity.batch import batch
 from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.source import Deliver, Unavailable
-from npuscope.monitor.agent.sources.streams import Streams
+from npuscope.monitor.agent.sources.streams import STREAMS, Streams
 
 CALLS = {Kind.API: "launch", Kind.RUNTIME_API: "KernelLaunch"}
 """Names of the launch on the host, by kind."""
@@ -54,46 +54,71 @@ class _Placed:
     thread: int
 
 
+_connected = False
+_receiver: SimSource | None = None
+
+
+def connect() -> None:
+    """Say that this process's kernels are simulated and will be reported."""
+    global _connected
+    _connected = True
+
+
+def wanted(streams: Streams = STREAMS) -> bool:
+    """Whether a launch need be reported now: for its records, or for markers in the stream behind it."""
+    return _receiver is not None or streams.watched
+
+
+def report(launched: Launched, streams: Streams = STREAMS) -> None:
+    """One launch has come to its end; called in the thread that made it."""
+    span = None
+    if launched.duration is not None:
+        span = streams.place(launched.device, launched.stream, launched.returned, launched.duration)
+    receiver = _receiver
+    if receiver is not None:
+        receiver.take(launched, span)
+
+
+def _receive(receiver: SimSource | None) -> None:
+    global _receiver
+    _receiver = receiver
+
+
+# Whoever receives is the parent's.
+os.register_at_fork(after_in_child=lambda: _receive(None))
+
+
 class SimSource:
-    """Kernel, API and RuntimeAPI records of simulated launches. `connected` is set by the one who will report."""
+    """Kernel, API and RuntimeAPI records of simulated launches."""
 
     name = "sim"
     kinds = frozenset({Kind.KERNEL, Kind.API, Kind.RUNTIME_API})
 
-    def __init__(self, streams: Streams | None = None) -> None:
-        self.streams = Streams() if streams is None else streams
-        self.connected = False
+    def __init__(self) -> None:
         self._kinds: frozenset[Kind] = frozenset()
         self._lock = threading.Lock()
         self._correlation = 0
         self._waiting: list[_Placed] = []
         self._losses = Counter[str]()
 
-    @property
-    def wanted(self) -> bool:
-        """Whether a launch need be reported now: for its records, or for markers in the stream behind it."""
-        return bool(self._kinds) or self.streams.watched
-
     def start(self, kinds: frozenset[Kind], strings: Strings, deliver: Deliver) -> None:
         """Take reports from now on. Raises Unavailable where nobody will make any."""
-        if not self.connected:
-            raise Unavailable("no simulated device here: run the script with npuscope monitor run --simulate")
+        if not _connected:
+            raise Unavailable("no simulated device here: npuscope monitor run --simulate gives a script one")
         self.stop()
         with self._lock:
             self._strings, self._deliver = strings, deliver
             self._losses.clear()
             self._kinds = self.kinds & kinds
+        _receive(self)
 
     def change(self, kinds: frozenset[Kind]) -> None:
         """Collect other kinds from now on."""
         self.flush()
         self._kinds = self.kinds & kinds
 
-    def take(self, launched: Launched) -> None:
-        """One launch has come to its end; called in the thread that made it."""
-        span = None
-        if launched.duration is not None:
-            span = self.streams.place(launched.device, launched.stream, launched.returned, launched.duration)
+    def take(self, launched: Launched, span: tuple[int, int] | None) -> None:
+        """One launch, with (start, end) of its kernel where there is a model of that."""
         with self._lock:
             if not self._kinds:
                 return
@@ -118,9 +143,10 @@ class SimSource:
 
     def stop(self) -> None:
         """Deliver the rest; reports are no longer taken."""
-        if self._kinds:
-            self.flush()
-            self._kinds = frozenset()
+        if _receiver is self:
+            _receive(None)
+        self.flush()
+        self._kinds = frozenset()
 
     @property
     def losses(self) -> Mapping[str, int]:

@@ -38,3 +38,7 @@ class Streams:
             return None
         device = self.device
         return device, number, max(now, self._free.get((device, number), 0))
+
+
+STREAMS = Streams()
+"""Those of this process."""
