@@ -19,7 +19,7 @@ from npuscope.monitor.agent.commands import Refused, read_command
 from npuscope.monitor.agent.log import Log
 from npuscope.monitor.agent.settings import PERIOD
 from npuscope.monitor.agent.sources.source import Source
-from npuscope.monitor.agent.steps import StepHook
+from npuscope.monitor.agent.steps import install, listen
 from npuscope.monitor.agent.tracing import Tracer
 from npuscope.monitor.agent.worker import Worker
 from npuscope.monitor.protocol.audience import MONITOR_KEY
@@ -50,13 +50,13 @@ class Agent:
         period: float = PERIOD,
         awaited: Callable[[], bool] | None = None,
     ) -> None:
-        """`build` makes, for a client to send by, what makes processors. `tracer` is called at the first trace.
+        """`build` makes, for a client to send by, what makes processors. `tracer` is called on the agent's thread.
         `awaited` says whether the process trains by now; until it does, or steps, nobody hears of it."""
         self.pid = os.getpid()
         self.log = log
         self.client = client
         self.steps = 0
-        self._hook = StepHook(self._stepped)
+        self._counted_by_the_job = False
         self._period = period
         self._awaited = awaited
         self._make_tracer = tracer
@@ -78,6 +78,8 @@ class Agent:
     def begin(self) -> None:
         """Start to poll. Returns at once."""
         occupancy.enter(self, self._occupies)
+        listen(self._stepped)
+        self._safely("steps are not counted", install)
         self._thread.start()
 
     def appear(self) -> None:
@@ -87,7 +89,13 @@ class Agent:
     def step(self) -> None:
         """The job has taken a step: for loops without an optimizer of PyTorch's. Once it has been called, optimizers
         are not counted any more."""
-        self._hook.yield_to_the_job()
+        if not self._counted_by_the_job:
+            self._counted_by_the_job = True
+            listen(None)
+        self._stepped()
+
+    def step_taken(self) -> None:
+        """An optimizer has taken a step of which the agent has not heard."""
         self._stepped()
 
     def _stepped(self) -> None:
@@ -98,7 +106,7 @@ class Agent:
             return
         try:
             tracer.step()
-            if tracer.status.status != self._told_trace.status:
+            if tracer.status.status != self._told_trace.status:  # a trace begins or ends
                 self.client.wake()
         except Exception as error:
             self.log.warn_once(f"the trace did not take a step: {error!r}")
@@ -115,8 +123,8 @@ class Agent:
         if self._tracer:
             self._safely("the trace was not ended", self._tracer.close)
         self._safely("the monitor was not ended", self._worker.close)
-        self._hook.remove()
         occupancy.leave(self)
+        listen(None)
         for channel in Channel:
             self.client.tell(Status(channel, GONE, pid=self.pid))
         self.log.close()
@@ -124,8 +132,9 @@ class Agent:
     def abandon(self) -> None:
         """In a fork: its threads are the parent's."""
         self._closed = True
-        self._hook.remove()
         self._collector.abandon()
+        if self._tracer:
+            getattr(self._tracer, "abandon", lambda: None)()
         self.client.close()
 
     def _run(self) -> None:
@@ -138,11 +147,12 @@ class Agent:
 
     def _round(self) -> None:
         """Everything between one question and the next."""
-        self._hook.install()
+        install(from_elsewhere=True)
         if self._awaited is not None and not self._awaited():
             self._stopping.wait(self._period)
             return
         self._awaited = None
+        self._equip()
         end = time.monotonic() + self._period
         if not self.client.acquainted:
             self._introduce()
@@ -155,6 +165,19 @@ class Agent:
             # Whoever was told something asks again at once: more may wait.
             if (asked and texts) or time.monotonic() >= end:
                 return
+
+    def _equip(self) -> None:
+        """Get the tracer, which counts steps from the first one on."""
+        make, self._make_tracer = self._make_tracer, None
+        if make is None:
+            return
+        try:
+            tracer = make()
+            for _ in range(self.steps):
+                tracer.step()
+            self._tracer = tracer
+        except Exception as error:
+            self.log.warn_once(f"this process takes no traces: {error!r}")
 
     def _introduce(self) -> None:
         self._reports.clear()
@@ -177,7 +200,7 @@ class Agent:
 
     def _trace_status(self) -> Status:
         if self._tracer is None:
-            return Status(Channel.TRACE, IDLE, pid=self.pid)
+            return Status(Channel.TRACE, IDLE, self.steps, pid=self.pid)
         said = self._tracer.status
         return Status(Channel.TRACE, said.status, said.current_step, said.start_step, said.stop_step, self.pid)
 
@@ -211,13 +234,12 @@ class Agent:
         self._worker.submit(command)
 
     def _trace(self, pairs: Mapping[str, str]) -> None:
-        if self._make_tracer is None:
+        if self._tracer is None:
             self.log.error(Code.NOT_SUPPORT, "this process takes no traces")
         elif reason := MONITOR_RUNS if self._collector.running else occupancy.in_the_way_of(self):
             self.log.error(Code.UNAVAIL, f"the trace is refused: {reason}")
         else:
-            tracer = self._tracer = self._tracer or self._make_tracer()
-            self._safely("the trace was not planned", partial(tracer.obey, pairs))
+            self._safely("the trace was not planned", partial(self._tracer.obey, pairs))
 
     def _safely(self, what: str, action: Callable[[], object]) -> None:
         try:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 OURS, VENDORS = "NPUSCOPE_AGENT", "MSMONITOR_USE_DAEMON"
 ON = "1"
+STARTING = "npuscope.monitor.agent.starting"
 SPAWNED = "--multiprocessing-fork"
 """A word in the command line of the processes that multiprocessing starts."""
 
@@ -18,6 +19,8 @@ SPAWNED = "--multiprocessing-fork"
 def on_torch_import() -> None:
     """Start the agent where the environment asks for one. Never raises: a job must start."""
     try:
+        if (starting := sys.modules.get(STARTING)) is not None:  # the program has started an agent before
+            starting.torch_is_there()
         if wanted(os.environ):
             _start(sys.orig_argv)
     except Exception:

@@ -1,55 +1,54 @@
-"""The process groups of a job, in the form in which the vendor's files have them: `parallel_group_info`."""
+"""The process groups of a job, as files name them: `parallel_group_info`."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
+import json
 from typing import Any
-
-import orjson
 
 from npuscope.monitor.agent.rank import initialised
 
 DEFAULT = "default_group"
-"""What the vendor's plug-in calls the group of all ranks."""
 
 
 def parallel_groups() -> str:
-    """The groups of torch.distributed that this rank is in, as JSON: by the name of the communicator, `group_name`,
-    `group_rank` and `global_ranks`; "" where there are none. Never imports torch, never makes a communicator.
-
-    The vendor's plug-in names hccl groups only; gloo, nccl and the others are here too, under the name that
-    PyTorch's own profiler has for them.
-    """
+    """For each communicator of torch.distributed in which this process takes part: its name, this process's place and
+    the global ranks, as JSON; "" where there is none. The vendor's plug-in tells of HCCL only; a group of any other
+    backend is as good to know."""
     distributed = initialised()
-    module = sys.modules.get("torch.distributed.distributed_c10d")
-    world = getattr(module, "_world", None)
-    if distributed is None or world is None:
+    if distributed is None:
         return ""
-    found: dict[str, dict[str, Any]] = {}
-    rank = distributed.get_rank()
-    for group, ranks in dict(world.pg_group_ranks).items():
-        with contextlib.suppress(Exception):  # a group that is being torn down
-            if rank in ranks:
-                name = str(world.pg_names.get(group, ""))
-                found[_communicator(group, rank, name)] = _described(distributed, group, ranks, rank, name)
-    return orjson.dumps(found).decode() if found else ""
+    known = getattr(distributed.distributed_c10d, "_world", None)
+    found: dict[str, Any] = {}
+    for group in list(getattr(known, "pg_map", {})):
+        described = _described(distributed, group)
+        if described:
+            found[described[0]] = described[1]
+    return json.dumps(found, separators=(",", ":")) if found else ""
 
 
-def _described(distributed: Any, group: Any, ranks: dict[int, int], rank: int, name: str) -> dict[str, Any]:
-    by_place = sorted(ranks, key=ranks.__getitem__)
-    title = DEFAULT if group is distributed.group.WORLD else name
-    return {"group_name": title, "group_rank": ranks[rank], "global_ranks": by_place}
+def _described(distributed: Any, group: Any) -> tuple[str, dict[str, Any]] | None:
+    """The communicator's name and what is known of a group; None for one that cannot be asked."""
+    try:
+        ranks = [int(rank) for rank in distributed.get_process_group_ranks(group)]
+        rank = int(distributed.get_rank(group))
+        default = group is distributed.group.WORLD
+        name = str(group.group_name)
+        desc = str(getattr(group, "group_desc", "") or name)
+        return _communicator(group, name), {
+            "group_name": DEFAULT if default else desc if desc != "undefined" else name,
+            "group_rank": rank,
+            "global_ranks": ranks,
+        }
+    except Exception:  # it is being torn down
+        return None
 
 
-def _communicator(group: Any, rank: int, name: str) -> str:
-    """What records of collectives call the group: for hccl the name that the library gave its communicator, which is
-    asked for only where there is one already."""
-    with contextlib.suppress(Exception):
+def _communicator(group: Any, name: str) -> str:
+    """What records of HCCL call the group; elsewhere PyTorch's own name of it."""
+    try:
         import torch
 
         backend = group._get_backend(torch.device("npu"))
-        found = backend.get_hccl_comm_name(rank, init_comm=False)
-        if found:
-            return str(found)
-    return name
+        return str(backend.get_hccl_comm_name(group.rank(), init_comm=False))
+    except Exception:  # another backend, or no communication yet
+        return name

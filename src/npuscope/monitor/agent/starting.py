@@ -10,10 +10,11 @@ from collections.abc import Callable
 from npuscope.monitor.agent import equipment
 from npuscope.monitor.agent.agent import Agent
 from npuscope.monitor.agent.client import Client
+from npuscope.monitor.agent.groups import parallel_groups
 from npuscope.monitor.agent.log import Log
 from npuscope.monitor.agent.rank import initialised
 from npuscope.monitor.agent.settings import period
-from npuscope.monitor.agent.steps import StepHook
+from npuscope.monitor.agent.steps import install, listen
 
 
 class _Seat:
@@ -23,10 +24,16 @@ class _Seat:
         self.agent: Agent | None = None
         self.lock = threading.Lock()
         self.prepared = False
-        self.heir: StepHook | None = None
+        self.waits = False
+        """Whether this is a fork that gets an agent with its first step."""
 
 
 _seat = _Seat()
+
+
+def torch_is_there() -> None:
+    """PyTorch has been imported, on this thread."""
+    install()
 
 
 def current() -> Agent | None:
@@ -56,10 +63,19 @@ def _start(awaited: Callable[[], bool] | None) -> Agent:
         equipment.supply_vendor_names(log)
         _seat.agent = Agent(
             Client(), log, lambda: equipment.sources(log), lambda client: equipment.builder(client.measure),
-            lambda: equipment.tracer(log), equipment.parallel_groups, period(), awaited,
+            lambda: equipment.tracer(log), parallel_groups, period(), awaited,
         )  # fmt: skip
         _seat.agent.begin()
         return _seat.agent
+
+
+def step() -> None:
+    """The job has taken a step; a fork that waited for one gets its agent now."""
+    if _seat.waits:
+        _seat.waits = False
+        start()
+    if _seat.agent is not None:
+        _seat.agent.step()
 
 
 def stop() -> None:
@@ -83,18 +99,14 @@ def _forked() -> None:
     global _seat
     before, _seat = _seat, _Seat()  # its lock may be held by a thread that is not here
     _seat.prepared = True
-    if before.heir is not None:
-        before.heir.remove()
-    if before.agent is None and before.heir is None:
+    if before.agent is None and not before.waits:
         return
     if before.agent is not None:
         before.agent.abandon()
-    _seat.heir = StepHook(_inherit)
-    _seat.heir.install()
+    _seat.waits = True
+    listen(_inherit)
 
 
 def _inherit() -> None:
-    if _seat.heir is not None:
-        _seat.heir.remove()
-        _seat.heir = None
-    start()
+    _seat.waits = False
+    start().step_taken()
