@@ -102,7 +102,7 @@ def reduced(records: Records) -> Summary:
     """A rank's records by step. Raises Unreadable when there are none."""
     steps = steps_of(records)
     if not len(steps.label):
-        raise Unreadable("no steps: mark them (domain step, names step 1, step 2, ...), or record collectives for longer")
+        raise Unreadable("no steps: mark them (domain step, names step 1, step 2, ...), or record more collectives")
     kernels, collectives = records.kernels, records.collectives
     compute = Cover(kernels.start, kernels.end)
     alone = Cover(collectives.start, collectives.end)
