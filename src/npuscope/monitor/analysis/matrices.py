@@ -13,7 +13,8 @@ from npuscope.monitor.analysis.steps import INFERRED
 
 NEAR, LEAST_SHARED = 5, 10
 """How many steps around the first guess are tried, and how many steps two ranks have to share, to be laid together."""
-CLEARLY = 0.5
+CLEARLY = 0.25
+"""The right lag leaves at most this share of what others leave."""
 
 
 @dataclass(frozen=True)
@@ -59,39 +60,74 @@ def side_by_side(summaries: Sequence[Summary], skip: int = 0) -> Matrices:
 
 
 def aligned(ranks: Sequence[Summary]) -> list[Summary]:
-    """Steps that were only inferred are counted from where each recording began. Steps of all ranks end together, with
-    a collective: so their lengths vary together, which says which belong to each other whatever the clocks say."""
-    inferred = [one for one in ranks if one.source.startswith(INFERRED)]
-    if len(inferred) < 2:
-        return list(ranks)
-    reference = max(inferred, key=lambda one: len(one.label))
-    return [_shifted(one, reference) if one in inferred and one is not reference else one for one in ranks]
+    """Steps that were only inferred are counted from where each recording began.
 
-
-def _shifted(one: Summary, reference: Summary) -> Summary:
-    typical = float(np.median(reference.duration))
-    by_clock = round((float(one.end[0]) - float(reference.end[0])) / max(typical, 1.0))
-    most = max(len(one.label), len(reference.label))
-    by_clock = by_clock if abs(by_clock) < most else 0
-    near = sorted({by_clock + at for at in range(-NEAR, NEAR + 1)}, key=lambda lag: abs(lag - by_clock))
-    best, cost, usual = _best(one, reference, near)
-    if cost > CLEARLY * usual:
-        best, other, _ = _best(one, reference, [best, *range(-most + LEAST_SHARED, most - LEAST_SHARED)])
-        if other > CLEARLY * cost:
-            best = by_clock  # nothing speaks against the clocks
-    return replace(one, label=one.label + best)
-
-
-def _best(one: Summary, reference: Summary, lags: Sequence[int]) -> tuple[int, float, float]:
-    """The lag under which the lengths of steps differ least, by how much, and what is usual for other lags."""
-    costs = []
-    for lag in lags:
-        first, last = max(0, -lag), min(len(one.label), len(reference.label) - lag)
-        if last - first < min(LEAST_SHARED, len(one.label), len(reference.label)):
-            costs.append(np.inf)
+    A collective ends on all its ranks together, so the times from one such end to the next are the same on all of them,
+    whatever their clocks say: that tells which step of one rank is which of another. Ranks that share no communicator
+    are laid together through others that do.
+    """
+    shift: dict[int, int] = {}
+    series = {row: _ends(one) for row, one in enumerate(ranks) if one.source.startswith(INFERRED)}
+    members: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for row, found in series.items():
+        for key in found:
+            members.setdefault(key, []).append(row)
+    for first in sorted(series, key=lambda row: -len(ranks[row].label)):
+        if first in shift:
             continue
-        apart = one.duration[first:last] - reference.duration[first + lag : last + lag]
-        costs.append(float(np.median(np.abs(apart))))
-    known = [cost for cost in costs if np.isfinite(cost)]
+        shift[first] = 0
+        waiting = [first]
+        while waiting:
+            row = waiting.pop()
+            for key in series[row]:
+                for other in members.pop(key, ()):
+                    if other not in shift:
+                        shift[other] = shift[row] + _lag(series[other][key], series[row][key])
+                        waiting.append(other)
+    return [replace(one, label=one.label + shift[row]) if row in shift else one for row, one in enumerate(ranks)]
+
+
+def _ends(one: Summary) -> dict[tuple[str, tuple[int, ...]], Column]:
+    """When the last collective of each communicator ended in each step; NaN where there was none."""
+    begin = one.end - one.duration
+    found = {}
+    for part in one.occurrences:
+        ends = np.full(len(one.label), np.nan)
+        np.fmax.at(ends, part.step, begin[part.step] + part.at.astype(float) + part.duration)
+        found[part.comm, part.group.ranks] = ends
+    return found
+
+
+def _lag(one: Column, other: Column) -> int:
+    """By how many steps the first series has to be moved to lie beside the second; what the clocks say if nothing else
+    tells."""
+    if not np.isfinite(one).any() or not np.isfinite(other).any():
+        return 0
+    typical = float(np.nanmedian(np.diff(other))) if len(other) > 1 else 1.0
+    apart = float(one[np.isfinite(one)][0] - other[np.isfinite(other)][0])
+    by_clock = round(apart / typical) if typical > 0 else 0
+    by_clock += int(np.flatnonzero(np.isfinite(other))[0] - np.flatnonzero(np.isfinite(one))[0])
+    most = max(len(one), len(other))
+    if abs(by_clock) >= most:
+        by_clock = 0
+    near = sorted(range(by_clock - NEAR, by_clock + NEAR + 1), key=lambda lag: abs(lag - by_clock))
+    best, clear = _best(one, other, near)
+    if not clear:
+        best, clear = _best(one, other, [by_clock, *range(LEAST_SHARED - most, most - LEAST_SHARED + 1)])
+    return best if clear else by_clock
+
+
+def _best(one: Column, other: Column, lags: Sequence[int]) -> tuple[int, bool]:
+    """The lag under which the times between ends differ least, and whether it stands out."""
+    costs = np.full(len(lags), np.inf)
+    least = min(LEAST_SHARED, len(one), len(other)) - 1
+    for at, lag in enumerate(lags):
+        first, last = max(0, -lag), min(len(one), len(other) - lag)
+        if last - first > least:
+            apart = np.diff(one[first:last]) - np.diff(other[first + lag : last + lag])
+            known = np.abs(apart[np.isfinite(apart)])
+            if len(known) >= least:
+                costs[at] = np.median(known)
     best = int(np.argmin(costs))
-    return lags[best], costs[best], float(np.median(known)) if known else np.inf
+    known = costs[np.isfinite(costs)]
+    return lags[best], bool(len(known)) and bool(costs[best] <= CLEARLY * np.median(known))
