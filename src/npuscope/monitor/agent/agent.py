@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from npuscope.monitor.agent import occupancy
 from npuscope.monitor.agent.client import Client
 from npuscope.monitor.agent.collector import Build, Collector
 from npuscope.monitor.agent.commands import Refused, read_command
@@ -76,6 +77,7 @@ class Agent:
 
     def begin(self) -> None:
         """Start to poll. Returns at once."""
+        occupancy.enter(self, self._occupies)
         listen(self._stepped)
         self._safely("steps are not counted", install)
         self._thread.start()
@@ -121,6 +123,7 @@ class Agent:
         if self._tracer:
             self._safely("the trace was not ended", self._tracer.close)
         self._safely("the monitor was not ended", self._worker.close)
+        occupancy.leave(self)
         listen(None)
         for channel in Channel:
             self.client.tell(Status(channel, GONE, pid=self.pid))
@@ -202,7 +205,16 @@ class Agent:
         return Status(Channel.TRACE, said.status, said.current_step, said.start_step, said.stop_step, self.pid)
 
     def _trace_in_the_way(self) -> str:
-        return TRACE_RUNS if self._tracer is not None and self._tracer.status.status == RUNNING else ""
+        return TRACE_RUNS if self._traces else occupancy.in_the_way_of(self)
+
+    @property
+    def _traces(self) -> bool:
+        return self._tracer is not None and self._tracer.status.status == RUNNING
+
+    def _occupies(self) -> str:
+        if self._traces:
+            return TRACE_RUNS
+        return MONITOR_RUNS if self._collector.running else ""
 
     def _obey(self, text: str) -> None:
         pairs = loosely_read(text)
@@ -224,8 +236,8 @@ class Agent:
     def _trace(self, pairs: Mapping[str, str]) -> None:
         if self._tracer is None:
             self.log.error(Code.NOT_SUPPORT, "this process takes no traces")
-        elif self._collector.running:
-            self.log.error(Code.UNAVAIL, f"the trace is refused: {MONITOR_RUNS}")
+        elif reason := MONITOR_RUNS if self._collector.running else occupancy.in_the_way_of(self):
+            self.log.error(Code.UNAVAIL, f"the trace is refused: {reason}")
         else:
             self._safely("the trace was not planned", partial(self._tracer.obey, pairs))
 

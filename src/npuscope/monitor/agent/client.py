@@ -104,6 +104,11 @@ class Client:
         fresh = time.monotonic() - self._heard < PERMITTED_SILENCE
         return fresh and self._known is not None and self._known == self._daemon()
 
+    @property
+    def heard(self) -> float:
+        """When the daemon last said something, by the monotonic clock."""
+        return self._heard
+
     def _daemon(self) -> tuple[int, int] | None:
         """Tells one daemon from the next: each binds a file of its own."""
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from npuscope.monitor.agent.collector import Build
 from npuscope.monitor.agent.commands import Command, Refused
+from npuscope.monitor.agent.groups import parallel_groups as parallel_groups
 from npuscope.monitor.agent.log import Log
 from npuscope.monitor.agent.processors.processor import Processor, Run
 from npuscope.monitor.agent.sources.source import Source
