@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import time_ns
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +35,31 @@ class ActivityKind(enum.IntEnum):
     OVERHEAD = 17
 
 
+TIMED = [("start", "<u8"), ("end", "<u8")]
+PLACE = [("device_id", "<u4"), ("context_id", "<u4"), ("stream_id", "<u4"), ("correlation_id", "<u4")]
+LAYOUTS: dict[str, Any] = {
+    "activity_kernel9_dtype": [("kind", "<i4"), ("name", "<i8"), *TIMED, *PLACE],
+    "activity_api_dtype": [("kind", "<i4"), ("cbid", "<u4"), *TIMED, ("process_id", "<u4"), ("thread_id", "<u4"),
+                           ("correlation_id", "<u4"), ("return_value", "<u4")],
+    "activity_marker2_dtype": [
+        ("kind", "<i4"), ("flags_", "<i4"), ("timestamp", "<u8"), ("id", "<u4"), ("object_kind", "<i4"),
+        ("object_id", [("pt", [("process_id", "<u4"), ("thread_id", "<u4")])]), ("name", "<i8"), ("domain", "<i8"),
+    ],
+    "activity_memcpy6_dtype": [("kind", "<i4"), ("copy_kind", "u1"), ("flags_", "u1"), ("bytes", "<u8"), *TIMED,
+                               *PLACE],
+    "activity_memcpy_pto_p4_dtype": [("kind", "<i4"), ("copy_kind", "u1"), ("flags_", "u1"), ("bytes", "<u8"), *TIMED,
+                                     *PLACE],
+    "activity_memset4_dtype": [("kind", "<i4"), ("value", "<u4"), ("bytes", "<u8"), *TIMED, *PLACE, ("flags_", "<u2")],
+    "activity_memory4_dtype": [
+        ("kind", "<i4"), ("memory_operation_type", "<i4"), ("memory_kind", "<i4"), ("correlation_id", "<u4"),
+        ("timestamp", "<u8"), ("address", "<u8"), ("bytes", "<u8"), ("process_id", "<u4"), ("device_id", "<u4"),
+        ("stream_id", "<u4"),
+    ],
+    "activity_overhead3_dtype": [("kind", "<i4")],
+}  # fmt: skip
+"""Fields that are read, and some between them; the real package's layouts have more."""
+
+
 class Library:
     """The calls of the package that the source makes, and what a GPU does meanwhile."""
 
@@ -41,6 +68,7 @@ class Library:
     ActivityThreadIdType = enum.IntEnum("ActivityThreadIdType", {"DEFAULT": 0, "SYSTEM": 1})
 
     def __init__(self) -> None:
+        self.__dict__.update(LAYOUTS)
         self.enabled: set[int] = set()
         self.waiting: list[Any] = []
         self.dropped = 0
@@ -101,58 +129,90 @@ class Found:
         return self.strings.texts[number]
 
 
-MOVED = {"bytes": 64, "start": 10, "end": 30, "device_id": 1, "stream_id": 7, "correlation_id": 5, "flags_": 1}
+def made(library: Any, record: str, /, **fields: Any) -> Any:
+    """A record of a class of that name, out of bytes; texts are pointers."""
+    dtype = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", record).lower() + "_dtype"
+    data = np.zeros(1, LAYOUTS[dtype] if isinstance(library, Library) else getattr(library, dtype))
+    texts = []
+    for field, value in fields.items():
+        if isinstance(value, bytes):
+            texts.append(ctypes.create_string_buffer(value))
+            value = ctypes.addressof(texts[-1])
+        if field == "thread":
+            data["object_id"]["pt"]["process_id"], data["object_id"]["pt"]["thread_id"] = value
+        else:
+            data[field] = value
+    KEPT.append((data, texts))
+    if isinstance(library, Library):
+        return type(record, (), {"ptr": data.ctypes.data})()
+    return getattr(library, record).from_data(data)
 
 
-def kernel(**more: Any) -> SimpleNamespace:
-    fields = {"kind": 10, "start": 1000, "end": 3500, "device_id": 1, "stream_id": 7, "correlation_id": 42,
-              "name": "_Z3addPfi"}  # fmt: skip
-    return SimpleNamespace(**fields | more)
+KEPT: list[Any] = []
+"""Memory that belongs to records."""
+MOVED = {"bytes": 64, "start": 10, "end": 30, "device_id": 1, "stream_id": 7, "correlation_id": 5}
+CALL = {"start": 1, "end": 2, "process_id": 3, "thread_id": 4}
+RUN = {"kind": 10, "start": 1000, "end": 3500, "device_id": 1, "stream_id": 7, "correlation_id": 42}
+MEMORY = {"kind": 49, "correlation_id": 5, "timestamp": 11, "address": 2**40, "bytes": 99, "process_id": 3}
 
 
-def test_each_kind(library: Library) -> None:
-    """Fields by hand, times on the wall clock, names as people write them."""
-    found = Found()
-    assert library.enabled == {ActivityKind[name] for names in ACTIVITIES.values() for name in names}
-    place = SimpleNamespace(pt=SimpleNamespace(process_id=3, thread_id=4))
-    library.waiting = [
-        kernel(), kernel(name="plain"), SimpleNamespace(kind=17),
-        SimpleNamespace(kind=5, cbid=211, start=1, end=2, process_id=3, thread_id=4, correlation_id=42),
-        SimpleNamespace(kind=4, cbid=307, start=1, end=2, process_id=3, thread_id=4, correlation_id=42),
-        SimpleNamespace(kind=4, cbid=9999, start=1, end=2, process_id=3, thread_id=4, correlation_id=43),
-        SimpleNamespace(kind=12, flags_=2, timestamp=5, id=8, object_id=place, name="step", domain=None),
-        SimpleNamespace(kind=12, flags_=4, timestamp=9, id=8, object_id=place, name=None, domain=None),
-        SimpleNamespace(kind=1, copy_kind=1, **MOVED), SimpleNamespace(kind=1, copy_kind=2, **MOVED | {"flags_": 0}),
-        SimpleNamespace(kind=1, copy_kind=8, **MOVED), SimpleNamespace(kind=1, copy_kind=9, **MOVED),
-        SimpleNamespace(kind=1, copy_kind=77, **MOVED), SimpleNamespace(kind=22, copy_kind=10, **MOVED),
-        SimpleNamespace(kind=2, value=255, **MOVED),
-        SimpleNamespace(kind=49, memory_operation_type=1, memory_kind=3, correlation_id=5, timestamp=11, address=2**40,
-                        bytes=99, process_id=3, device_id=0, stream_id=0xFFFFFFFF),
-        SimpleNamespace(kind=49, memory_operation_type=2, memory_kind=2, correlation_id=6, timestamp=12, address=2**40,
-                        bytes=99, process_id=3, device_id=0, stream_id=7),
+def everything(library: Any, kernels: Sequence[int], copies: Sequence[int], sets: Sequence[int]) -> list[Any]:
+    """Records of all kinds; the numbers are those in the names of classes."""
+    record = partial(made, library)
+    return [
+        *(record(f"ActivityKernel{number}", name=b"_Z3addPfi", **RUN) for number in kernels),
+        record(f"ActivityKernel{kernels[0]}", name=b"plain", **RUN),
+        record("ActivityOverhead3", kind=17),
+        record("ActivityAPI", kind=5, cbid=211, correlation_id=42, **CALL),
+        record("ActivityAPI", kind=4, cbid=307, correlation_id=42, **CALL),
+        record("ActivityAPI", kind=4, cbid=9999, correlation_id=43, **CALL),
+        record("ActivityMarker2", kind=12, flags_=2, timestamp=5, id=8, thread=(3, 4), name=b"step"),
+        record("ActivityMarker2", kind=12, flags_=4, timestamp=9, id=8, thread=(3, 4), domain=b"mine"),
+        *(record(f"ActivityMemcpy{copies[0]}", kind=1, copy_kind=way, flags_=way == 1, **MOVED)
+          for way in (1, 2, 8, 9, 77)),
+        *(record(f"ActivityMemcpy{number}", kind=1, copy_kind=1, **MOVED) for number in copies[1:]),
+        record("ActivityMemcpyPtoP4", kind=22, copy_kind=10, flags_=1, **MOVED),
+        *(record(f"ActivityMemset{number}", kind=2, value=255, **MOVED) for number in sets),
+        record("ActivityMemory4", memory_operation_type=1, memory_kind=3, device_id=0, stream_id=0xFFFFFFFF, **MEMORY),
+        record("ActivityMemory4", memory_operation_type=2, memory_kind=2, device_id=0, stream_id=7, **MEMORY),
     ]  # fmt: skip
-    batches = found.stop()
-    assert batches.keys() == ACTIVITIES.keys() and library.enabled == set() and found.source.losses == {}
+
+
+def judge(found: Found, kernels: int) -> None:
+    """Fields by hand, times on the wall clock, names as people write them."""
+    assert found.source.losses == {}
+    batches = {batch.kind: batch for batch in found.batches}
+    assert batches.keys() == ACTIVITIES.keys()
     run = batches[Kind.KERNEL]
-    assert abs(run["start"][0] - (1000 + BEHIND)) < 1e9 and (run["end"] - run["start"]).tolist() == [2500, 2500]
-    assert [found.text(number) for number in run["name"]] == ["add(float*, int)", "plain"]
+    assert abs(run["start"][0] - (1000 + BEHIND)) < 1e9
+    assert (run["end"] - run["start"]).tolist() == [2500] * (kernels + 1)
+    assert [found.text(number) for number in run["name"]] == ["add(float*, int)"] * kernels + ["plain"]
     assert found.text(run["type"][0]) == "KERNEL_GPU"
     assert (run["device"][0], run["stream"][0], run["correlation"][0]) == (1, 7, 42)
     assert found.text(batches[Kind.RUNTIME_API]["name"][0]) == "cudaLaunchKernel"
     assert [found.text(number) for number in batches[Kind.API]["name"]] == ["cuLaunchKernel", "call 9999"]
     marker = batches[Kind.MARKER]
-    assert marker["flag"].tolist() == [Flag.START, Flag.END] and marker["thread"].tolist() == [4, 4]
+    assert marker["flag"].tolist() == [Flag.START, Flag.END]
+    assert (marker["process"].tolist(), marker["thread"].tolist()) == ([3, 3], [4, 4])
     assert [found.text(number) for number in marker["name"]] == ["step", ""]
-    assert {found.text(number) for number in marker["domain"]} == {"default"}
-    directions = [
-        number for batch in found.batches if batch.kind is Kind.MEMCPY for number in batch["direction"].tolist()
-    ]
-    assert directions == [2, 3, 4, 1, 0, 4]  # host to device, back, on the device, on the host, unknown, to a peer
-    assert next(b for b in found.batches if b.kind is Kind.MEMCPY)["asynchronous"].tolist() == [1, 0, 1, 1, 1]
-    assert batches[Kind.MEMSET]["value"].tolist() == [255] and batches[Kind.MEMSET]["bytes"].tolist() == [64]
+    assert [found.text(number) for number in marker["domain"]] == ["default", "mine"]
+    copies = [batch for batch in found.batches if batch.kind is Kind.MEMCPY]
+    # Host to device, back, on the device, on the host, unknown; and to a peer.
+    assert copies[0]["direction"].tolist()[:5] == [2, 3, 4, 1, 0] and copies[-1]["direction"].tolist()[-1] == 4
+    assert copies[0]["asynchronous"].tolist()[:5] == [1, 0, 0, 0, 0] and copies[0]["bytes"][0] == 64
+    assert set(batches[Kind.MEMSET]["value"].tolist()) == {255}
     memory = batches[Kind.MEMORY]
     assert memory["operation"].tolist() == [0, 1] and memory["memory"].tolist() == [1, 0]
     assert memory["stream"].tolist() == [-1, 7] and memory["address"].tolist() == [2**40] * 2
+
+
+def test_each_kind(library: Library) -> None:
+    found = Found()
+    assert library.enabled == {ActivityKind[name] for names in ACTIVITIES.values() for name in names}
+    library.waiting = everything(library, [9], [6], [4])
+    found.stop()
+    assert library.enabled == set()
+    judge(found, 1)
 
 
 def test_kinds_change_while_it_runs(library: Library) -> None:
@@ -168,10 +228,10 @@ def test_kinds_change_while_it_runs(library: Library) -> None:
 def test_losses(library: Library) -> None:
     """What the library dropped, and a buffer with something unheard-of: said, and nothing reaches the library."""
     found = Found()
-    library.waiting, library.dropped = [SimpleNamespace(kind=10)], 12
+    library.waiting, library.dropped = [SimpleNamespace()], 12
     found.source.flush()
     assert found.source.losses == {"records that could not be read": 1, "records dropped by the library": 12}
-    library.waiting = [kernel()]
+    library.waiting = [made(library, "ActivityKernel9", name=b"x", **RUN)]
     assert len(found.stop()[Kind.KERNEL]) == 1
 
 
@@ -203,7 +263,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_of_functions() -> None:
     assert demangled("_Z3addPfi") == "add(float*, int)"
     assert demangled("_Znonsense") == "_Znonsense"
-    assert demangled("triton_poi_fused_0") == "triton_poi_fused_0" and demangled(None) == ""
+    assert demangled("triton_poi_fused_0") == "triton_poi_fused_0" and demangled("") == ""
 
 
 @pytest.fixture
@@ -226,43 +286,14 @@ def test_the_packages_own_names(real: Any) -> None:
         real.get_timestamp()
 
 
-def made(real: Any, record: str, dtype: str, /, **fields: Any) -> Any:
-    """A record of the package's own class, out of bytes."""
-    data = np.zeros(1, getattr(real, dtype))
-    for field, value in fields.items():
-        data[field] = value
-    return getattr(real, record).from_data(data)
-
-
-def test_the_packages_own_records(real: Any, library: Library) -> None:
-    """The record classes that the package gives for each kind have the attributes that are read."""
-    text = ctypes.create_string_buffer(b"_Z3addPfi")
-    point = ctypes.addressof(text)
-    moved = {"bytes": 64, "start": 10, "end": 30, "device_id": 1, "stream_id": 7, "correlation_id": 5}
-    call = {"start": 1, "end": 2, "process_id": 3, "thread_id": 4, "correlation_id": 42}
-    marker = {"flags_": 2, "timestamp": 5, "id": 8, "name": point, "domain": 0}
+@pytest.mark.parametrize("version", [9, 10, 11, 12, 13])
+def test_the_packages_own_records(real: Any, library: Library, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Record classes that the package gives, in their own layouts, whichever version of them it is."""
+    for name in dir(real):
+        if name.startswith("activity_") and name.endswith("_dtype"):
+            monkeypatch.setattr(library, name, getattr(real, name), raising=False)
     found = Found()
-    library.waiting = [
-        made(real, f"ActivityKernel{version}", f"activity_kernel{version}_dtype", kind=10, start=1000, end=3500,
-             device_id=1, stream_id=7, correlation_id=42, name=point)
-        for version in (9, 10, 11, 12, 13)
-    ] + [
-        made(real, "ActivityAPI", "activity_api_dtype", kind=5, cbid=211, **call),
-        made(real, "ActivityAPI", "activity_api_dtype", kind=4, cbid=307, **call),
-        made(real, "ActivityMarker2", "activity_marker2_dtype", kind=12, **marker),
-        *(made(real, f"ActivityMemcpy{version}", f"activity_memcpy{version}_dtype", kind=1, copy_kind=1, flags_=1,
-               **moved) for version in (5, 6, 7)),
-        made(real, "ActivityMemcpyPtoP4", "activity_memcpy_pto_p4_dtype", kind=22, copy_kind=10, flags_=1, **moved),
-        *(made(real, f"ActivityMemset{version}", f"activity_memset{version}_dtype", kind=2, value=9, flags_=0, **moved)
-          for version in (4, 5)),
-        made(real, "ActivityMemory4", "activity_memory4_dtype", kind=49, memory_operation_type=1, memory_kind=3,
-             timestamp=11, address=2**40, bytes=99, process_id=3, device_id=0, stream_id=7, correlation_id=6),
-    ]  # fmt: skip
-    batches = found.stop()
-    assert found.source.losses == {} and batches.keys() == ACTIVITIES.keys()
-    run = batches[Kind.KERNEL]
-    assert len(run) == 5 and {found.text(number) for number in run["name"]} == {"add(float*, int)"}
-    assert set((run["end"] - run["start"]).tolist()) == {2500} and set(run["stream"].tolist()) == {7}
-    assert found.text(batches[Kind.MARKER]["name"][0]) == "_Z3addPfi"
-    assert found.text(batches[Kind.MARKER]["domain"][0]) == "default"
-    assert batches[Kind.MEMSET]["value"].tolist() == [9, 9] and batches[Kind.MEMORY]["bytes"].tolist() == [99]
+    copies, sets = {9: (5, 4), 13: (7, 5)}.get(version, (6, 4))
+    library.waiting = everything(real, [version] * 3, [copies], [sets])
+    found.stop()
+    judge(found, 3)

@@ -1,4 +1,9 @@
-"""Records of the GPU's activity library as columns of our kinds."""
+"""Records of the GPU's activity library as columns of our kinds.
+
+The library's package gives an object for each record, whose attributes are slow to ask. But an object says where its
+bytes are (`ptr`), and the package has a numpy type for them; so the bytes of a buffer's records are gathered and read
+as columns.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,6 @@ from numpy.typing import NDArray
 from npuscope.monitor.activity.batch import batch
 from npuscope.monitor.activity.kinds import Flag, Kind, Side
 from npuscope.monitor.activity.strings import Strings
-from npuscope.monitor.agent.sources.numbered import Numbered
 from npuscope.monitor.agent.sources.source import Deliver
 
 KERNEL_TYPE = "KERNEL_GPU"
@@ -31,6 +35,9 @@ lies on the device, and so does a peer's memory."""
 RELEASE, DEVICE_MEMORY = 2, 3
 UNKNOWN_CONTEXT = 0xFFFFFFFF
 Columns = dict[str, Any]
+Rows = NDArray[np.void]
+"""Records of one kind, with the package's names of the fields."""
+WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Decoder:
@@ -41,7 +48,6 @@ class Decoder:
         self._strings = strings
         self._deliver = deliver
         self._offset = offset
-        self._texts = Numbered(strings)
         self._kernels = Named(strings, demangled)
         domains = library.CallbackDomain
         self._calls = {
@@ -49,7 +55,7 @@ class Decoder:
             Kind.RUNTIME_API: Named(strings, lambda cbid: self._call(domains.RUNTIME_API, cbid)),
         }
         kinds = library.ActivityKind
-        self._makers: Mapping[int, tuple[Kind, Callable[[Sequence[Any]], Columns]]] = {
+        self._makers: Mapping[int, tuple[Kind, Callable[[Rows], Columns]]] = {
             int(kinds.MARKER): (Kind.MARKER, self._marker),
             int(kinds.KERNEL): (Kind.KERNEL, self._kernel),
             int(kinds.CONCURRENT_KERNEL): (Kind.KERNEL, self._kernel),
@@ -63,75 +69,73 @@ class Decoder:
 
     def decode(self, records: Sequence[Any]) -> None:
         """Deliver the records of a buffer, a batch for each kind of theirs; kinds that nobody asked for are left."""
-        kinds = np.fromiter(map(attrgetter("kind"), records), np.int64, len(records))
+        places = np.fromiter(map(attrgetter("ptr"), records), np.int64, len(records))
+        kinds = gathered(places, np.dtype(np.int32))  # all records begin with it
         for number in np.unique(kinds).tolist():
             if number in self._makers:
                 kind, make = self._makers[number]
-                chosen = [records[place] for place in np.flatnonzero(kinds == number).tolist()]
-                self._deliver(batch(kind, make(chosen)))
+                chosen = np.flatnonzero(kinds == number)
+                rows = gathered(places[chosen], self._layout(type(records[chosen[0]]).__name__))
+                self._deliver(batch(kind, make(rows)))
 
-    def _times(self, times: Sequence[int]) -> NDArray[np.int64]:
-        return np.array(times, np.int64) + self._offset
+    def _layout(self, record: str) -> np.dtype[Any]:
+        """The bytes of a record: `activity_kernel12_dtype` for the class ActivityKernel12."""
+        return np.dtype(getattr(self._library, f"{WORDS.sub('_', record).lower()}_dtype"))
 
-    def _kernel(self, records: Sequence[Any]) -> Columns:
-        start, end, device, stream, correlation, name = _fields(
-            records, "start", "end", "device_id", "stream_id", "correlation_id", "name"
-        )
+    def _times(self, rows: Rows, name: str) -> NDArray[np.int64]:
+        return rows[name].astype(np.int64) + self._offset
+
+    def _names(self, pointers: NDArray[np.int64], number: Callable[[str], int]) -> NDArray[np.int32]:
+        """Numbers for texts of C; each is read once."""
+        known, place = np.unique(pointers, return_inverse=True)
+        return np.array([number(text_at(pointer)) for pointer in known.tolist()], np.int32)[place]
+
+    def _kernel(self, rows: Rows) -> Columns:
         return {
-            "start": self._times(start), "end": self._times(end), "device": device, "stream": stream,
-            "correlation": correlation, "type": self._texts.of([KERNEL_TYPE] * len(records)),
-            "name": self._kernels.of(name),
+            "start": self._times(rows, "start"), "end": self._times(rows, "end"), "device": rows["device_id"],
+            "stream": rows["stream_id"], "correlation": rows["correlation_id"],
+            "type": np.full(len(rows), self._strings.number(KERNEL_TYPE)),
+            "name": self._names(rows["name"], self._kernels.__getitem__),
         }  # fmt: skip
 
-    def _api(self, kind: Kind, records: Sequence[Any]) -> Columns:
-        start, end, process, thread, correlation, call = _fields(
-            records, "start", "end", "process_id", "thread_id", "correlation_id", "cbid"
-        )
+    def _api(self, kind: Kind, rows: Rows) -> Columns:
         return {
-            "start": self._times(start), "end": self._times(end), "process": process, "thread": thread,
-            "correlation": correlation, "name": self._calls[kind].of(call),
+            "start": self._times(rows, "start"), "end": self._times(rows, "end"), "process": rows["process_id"],
+            "thread": rows["thread_id"], "correlation": rows["correlation_id"],
+            "name": self._calls[kind].of(rows["cbid"].tolist()),
         }  # fmt: skip
 
-    def _marker(self, records: Sequence[Any]) -> Columns:
-        flag, time, number, process, thread, name, domain = _fields(
-            records, "flags_", "timestamp", "id", "object_id.pt.process_id", "object_id.pt.thread_id", "name", "domain"
-        )
-        nothing = np.full(len(records), -1)
+    def _marker(self, rows: Rows) -> Columns:
+        thread, nothing = rows["object_id"]["pt"], np.full(len(rows), -1)
         return {
-            "flag": np.array(flag, np.uint32) & FLAGS, "side": np.full(len(records), Side.HOST),
-            "time": self._times(time), "id": number, "process": process, "thread": thread, "device": nothing,
-            "stream": nothing, "name": self._texts.of([text or "" for text in name]),
-            "domain": self._texts.of([text or DEFAULT_DOMAIN for text in domain]),
+            "flag": rows["flags_"].astype(np.uint32) & FLAGS, "side": np.full(len(rows), Side.HOST),
+            "time": self._times(rows, "timestamp"), "id": rows["id"], "process": thread["process_id"],
+            "thread": thread["thread_id"], "device": nothing, "stream": nothing,
+            "name": self._names(rows["name"], self._strings.number),
+            "domain": self._names(rows["domain"], lambda text: self._strings.number(text or DEFAULT_DOMAIN)),
         }  # fmt: skip
 
-    def _memory(self, records: Sequence[Any]) -> Columns:
-        operation, memory, correlation, time, address, size, process, device, stream = _fields(
-            records, "memory_operation_type", "memory_kind", "correlation_id", "timestamp", "address", "bytes",
-            "process_id", "device_id", "stream_id",
-        )  # fmt: skip
-        times = self._times(time)
+    def _memory(self, rows: Rows) -> Columns:
+        times = self._times(rows, "timestamp")
         return {
-            "operation": np.array(operation) == RELEASE, "memory": np.array(memory) == DEVICE_MEMORY,
-            "correlation": correlation, "start": times, "end": times, "address": address, "bytes": size,
-            "process": process, "device": _there(device), "stream": _there(stream),
+            "operation": rows["memory_operation_type"] == RELEASE, "memory": rows["memory_kind"] == DEVICE_MEMORY,
+            "correlation": rows["correlation_id"], "start": times, "end": times, "address": rows["address"],
+            "bytes": rows["bytes"], "process": rows["process_id"], "device": _there(rows["device_id"]),
+            "stream": _there(rows["stream_id"]),
         }  # fmt: skip
 
-    def _memset(self, records: Sequence[Any]) -> Columns:
-        (value,) = _fields(records, "value")
-        return {"value": value, **self._moved(records)}
+    def _memset(self, rows: Rows) -> Columns:
+        return {"value": rows["value"], **self._moved(rows)}
 
-    def _memcpy(self, records: Sequence[Any]) -> Columns:
-        (kind,) = _fields(records, "copy_kind")
-        known = np.minimum(np.array(kind, np.int64), len(DIRECTIONS))
-        return {"direction": np.append(DIRECTIONS, 0)[known], **self._moved(records)}
+    def _memcpy(self, rows: Rows) -> Columns:
+        known = np.minimum(rows["copy_kind"], len(DIRECTIONS))
+        return {"direction": np.append(DIRECTIONS, 0)[known], **self._moved(rows)}
 
-    def _moved(self, records: Sequence[Any]) -> Columns:
-        size, start, end, device, stream, correlation, flags = _fields(
-            records, "bytes", "start", "end", "device_id", "stream_id", "correlation_id", "flags_"
-        )
+    def _moved(self, rows: Rows) -> Columns:
         return {
-            "bytes": size, "start": self._times(start), "end": self._times(end), "device": device, "stream": stream,
-            "correlation": correlation, "asynchronous": np.array(flags, np.int64) & ASYNCHRONOUS,
+            "bytes": rows["bytes"], "start": self._times(rows, "start"), "end": self._times(rows, "end"),
+            "device": rows["device_id"], "stream": rows["stream_id"], "correlation": rows["correlation_id"],
+            "asynchronous": rows["flags_"] & ASYNCHRONOUS,
         }  # fmt: skip
 
     def _call(self, domain: int, cbid: int) -> str:
@@ -158,23 +162,30 @@ class Named(dict[Any, int]):
         return np.fromiter(map(self.__getitem__, keys), np.int32)
 
 
-def _fields(records: Sequence[Any], *names: str) -> list[Sequence[Any]]:
-    """A tuple for each attribute."""
-    if len(names) == 1:
-        return [list(map(attrgetter(names[0]), records))]
-    return list(zip(*map(attrgetter(*names), records), strict=True))
+def gathered(places: NDArray[np.int64], layout: np.dtype[Any]) -> NDArray[Any]:
+    """What lies at these addresses, (len(places),) of `layout`, copied."""
+    low = int(places.min())
+    # A view of all that lies between; only what is asked for is touched.
+    span = int(places.max()) - low + layout.itemsize
+    memory = np.ctypeslib.as_array((ctypes.c_uint8 * span).from_address(low))
+    return memory[(places - low)[:, None] + np.arange(layout.itemsize)].reshape(-1).view(layout)
 
 
-def _there(numbers: Sequence[int]) -> NDArray[np.int64]:
+def text_at(pointer: int) -> str:
+    """A text of C; "" where there is none."""
+    return ctypes.string_at(pointer).decode(errors="replace") if pointer else ""
+
+
+def _there(numbers: NDArray[Any]) -> NDArray[np.int64]:
     """Device or stream, -1 where the library says that none is meant."""
-    found = np.array(numbers, np.int64)
+    found = numbers.astype(np.int64)
     return np.where(found == UNKNOWN_CONTEXT, -1, found)
 
 
-def demangled(name: str | None) -> str:
+def demangled(name: str) -> str:
     """The name of a C++ function as its source has it; any other as it is."""
-    if not name or not name.startswith("_Z"):
-        return name or ""
+    if not name.startswith("_Z"):
+        return name
     try:
         library = ctypes.CDLL("libstdc++.so.6")
         demangle = library.__cxa_demangle
