@@ -99,7 +99,13 @@ class Crew:
         return reasons
 
     def _settle(self, asked: frozenset[Kind]) -> None:
-        self.kinds = frozenset(kind for source in self._running for kind in source.kinds) & asked
+        given: set[Kind] = set()
+        for source in self._running:
+            refusals: Mapping[Kind, str] = getattr(source, "refusals", {})
+            for why in dict.fromkeys(refusals.values()):
+                self._log.warn_once(f"{source.name}: {why}")
+            given |= source.kinds - refusals.keys()
+        self.kinds = frozenset(given) & asked
         for kind in sorted(asked - self.kinds) if self._running else ():
             self._log.warning(f"nothing in this process gives {kind.label}")
 
