@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -270,6 +271,7 @@ def test_a_fork_leaves_the_database_alone(database: Database, maker: Maker) -> N
     if child == 0:
         database._file._database = None
         del connection, database
+        gc.collect()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert path.with_name(f"{path.name}-journal").exists()
