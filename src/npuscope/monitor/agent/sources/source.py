@@ -21,8 +21,10 @@ class Source(Protocol):
     """A source is made once a process and started and stopped many times, from the collector's thread."""
 
     name: str
-    kinds: frozenset[Kind]
-    """What it can give."""
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """What it can give, as things are now."""
 
     def start(self, kinds: frozenset[Kind], strings: Strings, deliver: Deliver) -> None:
         """Collect the kinds among `kinds` that it has. Raises Unavailable, and then nothing runs."""
