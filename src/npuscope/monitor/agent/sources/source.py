@@ -18,7 +18,11 @@ class Unavailable(Exception):
 
 
 class Source(Protocol):
-    """A source is made once a process and started and stopped many times, from the collector's thread."""
+    """A source is made once a process and started and stopped many times, from the collector's thread.
+
+    It may also have `refusals`, a mapping from kinds that were asked for to why it does not give them although it runs,
+    and `abandon()`, called in a child of `fork` instead of `stop`.
+    """
 
     name: str
 
