@@ -21,7 +21,8 @@ class Source(Protocol):
     """A source is made once a process and started and stopped many times, from the collector's thread.
 
     It may also have `refusals`, a mapping from kinds that were asked for to why it does not give them although it runs,
-    and `abandon()`, called in a child of `fork` instead of `stop`.
+    `abandon()`, called in a child of `fork` instead of `stop`, and `step(number)`, called on the job's thread after
+    each of its steps, whether the source runs or not: it never raises and never waits.
     """
 
     name: str

@@ -22,6 +22,7 @@ import numpy as np
 from npuscope.monitor.activity.batch import batch
 from npuscope.monitor.activity.kinds import Flag, Kind, Side
 from npuscope.monitor.activity.strings import Strings
+from npuscope.monitor.agent.sources.numbered import Numbered
 from npuscope.monitor.agent.sources.source import Deliver
 
 DOMAIN = "torch"
@@ -54,7 +55,7 @@ class TorchRanges:
         """Take ranges from now on."""
         self.stop()
         self.lost = 0
-        self._strings, self._deliver = strings, deliver
+        self._strings, self._names, self._deliver = strings, Numbered(strings), deliver
         self._rows = []
         self._restore = wrap(sys.modules["torch.autograd.profiler"].record_function, self._rows, self._next, self._lose)
 
@@ -86,7 +87,6 @@ class TorchRanges:
 
     def _deliver_rows(self, rows: list[Row]) -> None:
         flags, times, numbers, threads, names = zip(*rows, strict=True)
-        texts = {name: self._strings.number(name) for name in set(names)}
         nowhere = np.full(len(rows), -1)
         self._deliver(
             batch(
@@ -94,7 +94,7 @@ class TorchRanges:
                 {
                     "flag": flags, "side": np.full(len(rows), Side.HOST), "time": times, "id": numbers,
                     "process": np.full(len(rows), os.getpid()), "thread": threads, "device": nowhere,
-                    "stream": nowhere, "name": np.fromiter(map(texts.__getitem__, names), np.int32, len(rows)),
+                    "stream": nowhere, "name": self._names.of(names),
                     "domain": np.full(len(rows), self._strings.number(DOMAIN)),
                 },
             )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from npuscope.monitor.activity.batch import Batch, batch
 from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
+from npuscope.monitor.agent.sources.numbered import Numbered
 from npuscope.monitor.agent.sources.torch_collectives import collectives, is_collective
 from npuscope.monitor.agent.sources.torch_device import copies, kernels, sets
 from npuscope.monitor.agent.sources.torch_memory import allocations
@@ -66,12 +67,11 @@ def _calls(kind: Kind, event: Any, events: Sequence[Any], names: Sequence[str], 
     def column(method: Any, dtype: type = np.int64) -> NDArray[Any]:
         return np.fromiter(map(method, events), dtype, len(events))
 
-    numbers = {name: strings.number(name) for name in set(names)}
     return batch(
         kind,
         {
             "start": column(event.start_ns), "end": column(event.end_ns), "process": np.full(len(events), os.getpid()),
             "thread": column(event.device_resource_id), "correlation": column(event.correlation_id, np.uint64),
-            "name": np.fromiter(map(numbers.__getitem__, names), np.int32, len(names)),
+            "name": Numbered(strings).of(names),
         },
     )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.source import Deliver, Unavailable
-from npuscope.monitor.agent.sources.torch_others import OtherProfilers
+from npuscope.monitor.agent.sources.torch_others import others_at_work, release, watch
 from npuscope.monitor.agent.sources.torch_records import batches
 from npuscope.monitor.agent.sources.torch_window import Plan, close_window, demand, open_window
 
@@ -65,7 +65,6 @@ class TorchWindows:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # of the open window; a step never waits for it
         self._converting = threading.Lock()
-        self._others = OtherProfilers(self._make_way)
         self._window: _Window | None = None
         self._closed: deque[tuple[Any, _Window, float]] = deque()
         self._lost: Counter[str] = Counter()
@@ -86,9 +85,9 @@ class TorchWindows:
     def start(self, kinds: frozenset[Kind], plan: Plan, strings: Strings, deliver: Deliver, *, wait: bool) -> None:
         """Record. Raises Unavailable where PyTorch cannot, and when another profiler runs unless we are to `wait`."""
         demand()
-        self._others.watch()
-        if self._others.active and not wait:
-            self._others.release()
+        watch(self._make_way)
+        if others_at_work() and not wait:
+            release(self._make_way)
             raise Unavailable("another PyTorch profiler is running in this process, and there can be only one")
         self._strings, self._deliver = strings, deliver
         self._kinds, self._plan = kinds, plan
@@ -101,7 +100,7 @@ class TorchWindows:
                 self._tend()
         except Unavailable:
             self._running = False
-            self._others.release()
+            release(self._make_way)
             raise
         self._thread = threading.Thread(target=self._serve, name=NAME, daemon=True)
         self._thread.start()
@@ -151,7 +150,7 @@ class TorchWindows:
         self._wake.set()
         self._thread.join(CONVERT_SECONDS)
         self._convert()
-        self._others.release()
+        release(self._make_way)
 
     def abandon(self) -> None:
         """In a fork: the window is a copy of the parent's, and this thread would fill it for ever."""
@@ -159,7 +158,7 @@ class TorchWindows:
         self._running = False
         self._closed.clear()
         self._lock, self._converting = threading.Lock(), threading.Lock()
-        self._others.release()
+        release(self._make_way)
         if window is not None:
             close_window()
 
@@ -181,7 +180,7 @@ class TorchWindows:
         window = self._window
         if not self._running or window and window.owner:
             return
-        if self._others.active:
+        if others_at_work():
             self._lost[OTHER] += int((now - looked) * 1e6)
         elif window is None:
             patience = MEMORY_SECONDS if self._plan.memory else 0.0
@@ -198,7 +197,7 @@ class TorchWindows:
             if window and window.mine:
                 self._close()
                 self._left.set()
-        elif self._others.active:
+        elif others_at_work():
             return
         elif window is None:
             self._open(bound=self._plan.memory)
