@@ -10,7 +10,7 @@ import numpy as np
 from npuscope.monitor.activity.batch import Column
 from npuscope.monitor.analysis.communicators import Waits, last_share
 from npuscope.monitor.analysis.matrices import Matrices
-from npuscope.monitor.analysis.operators import Slower, slower_operators
+from npuscope.monitor.analysis.operators import Slower, slower_alike, slower_operators
 from npuscope.monitor.analysis.peers import Peers
 from npuscope.monitor.analysis.statistics import (
     TESTS,
@@ -71,6 +71,8 @@ class SlowRank:
     peers_idle: float | None
     cause: str
     operators: tuple[Slower, ...]
+    alike: float | None
+    """How many times as long all operators take, where that is the same for all."""
     peers: int
     about_peers: str
 
@@ -138,14 +140,35 @@ class _Look:
         size = float(np.median(excess[slow]))
         waited = self._pair(self.waits.waiting, place, slow)
         rank, steps = self.matrices.ranks[row], int(self.trials.steps[place])
+        known = rank.has_kernels
+        others = [self.matrices.ranks[other] for other in rows]
         return SlowRank(
-            row, rank.rank, confidence, pattern, first, int((slow & self._above(place)).sum()), steps,
-            size, low, high, own[0], own[1], float(np.nansum(np.where(slow, excess, 0))) / steps / self.step,
-            waited[0], waited[1], float(last_share(waiting)[place]),
-            *(compute if rank.has_kernels else (None, None)), *(idle if rank.has_kernels else (None, None)),
-            _cause(compute[0] - compute[1], size) if rank.has_kernels else UNKNOWN,
-            slower_operators([self.matrices.ranks[other] for other in rows], place), len(rows) - 1, self.peers.about,
-        )  # fmt: skip
+            row=row,
+            rank=rank.rank,
+            confidence=confidence,
+            pattern=pattern,
+            first_step=first,
+            slow_steps=int((slow & self._above(place)).sum()),
+            steps=steps,
+            excess=size,
+            low=low,
+            high=high,
+            own=own[0],
+            peers_own=own[1],
+            cost=float(np.nansum(np.where(slow, excess, 0))) / steps / self.step,
+            waiting=waited[0],
+            peers_waiting=waited[1],
+            last=float(last_share(waiting)[place]),
+            compute=compute[0] if known else None,
+            peers_compute=compute[1] if known else None,
+            idle=idle[0] if known else None,
+            peers_idle=idle[1] if known else None,
+            cause=_cause(compute[0] - compute[1], size) if known else UNKNOWN,
+            operators=slower_operators(others, place),
+            alike=slower_alike(others, place),
+            peers=len(rows) - 1,
+            about_peers=self.peers.about,
+        )
 
     def _above(self, place: int) -> Column:
         excess = self.trials.excess[place]
