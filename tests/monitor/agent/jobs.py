@@ -131,7 +131,9 @@ def offered(folder: Path) -> str:
 
 def agents(folder: Path, **more: str) -> dict[str, str]:
     """The environment of a job whose processes have agents that ask often."""
-    (folder / "own_parts.py").write_text(PARTS)
+    parts = folder / "own_parts.py"
+    if not parts.exists():  # another rank may be reading it
+        parts.write_text(PARTS)
     path = f"{environment(folder)['PYTHONPATH']}:{offered(folder)}:{folder}"
     return environment(
         folder, NPUSCOPE_AGENT="1", NPUSCOPE_IPC_DIR=str(folder), NPUSCOPE_POLL_SECONDS="0.2", PYTHONPATH=path,
@@ -141,7 +143,8 @@ def agents(folder: Path, **more: str) -> dict[str, str]:
 
 def words(folder: Path, text: str = LOOP, name: str = "job.py") -> list[str]:
     """The command line of a script."""
-    (folder / name).write_text(text)
+    if not (folder / name).exists():
+        (folder / name).write_text(text)
     return [sys.executable, str(folder / name)]
 
 
@@ -174,6 +177,12 @@ def shows(daemon: Daemon, pid: int, seconds: float = 60.0, **what: object) -> No
     wait_until(
         lambda: what.items() <= state(daemon).get(pid, {}).items(), seconds, f"not {what}: {state(daemon).get(pid)}"
     )
+
+
+def steps(job: Any, count: int) -> None:
+    """Wait until a job has taken so many more steps."""
+    begin = state(job.daemon)[job.pid]["step"]
+    wait_until(lambda: state(job.daemon)[job.pid]["step"] >= begin + count, 90, "the job does not step")
 
 
 def monitor(daemon: Daemon, *flags: str, code: int = 0) -> subprocess.CompletedProcess[str]:
