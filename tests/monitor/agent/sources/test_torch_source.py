@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from daemon_process import environment
 from torch.profiler import record_function
 from training import wait_until
 
@@ -53,6 +57,7 @@ class Taken:
 def taken() -> Iterator[Taken]:
     """A source that is stopped in the end."""
     one = Taken()
+    one.source._windows._stepped = float("-inf")  # the last test's steps are not this one's
     yield one
     one.source.stop()
     assert {getattr(torch.autograd.profiler.record_function, name) for name in ("__enter__", "__exit__")} == MARKED
@@ -272,6 +277,8 @@ def test_a_window_of_the_job_that_no_step_closes(taken: Taken, monkeypatch: pyte
     taken.source.step(1)
     on_a_thread(taken.source.stop)
     assert taken.source.losses == {torch_windows.LEFT: 1}
+    # The next collection, perhaps by another source, finds it.
+    taken.source = TorchSource()
     taken.source.step(2)
     taken.start(Kind.API)
     taken.source.step(3)  # one was taken a moment ago, so the next one is waited for
@@ -294,6 +301,87 @@ def test_a_stop_waits_for_the_step_that_closes_the_window(taken: Taken) -> None:
     assert memory is not None
     assert held.data_ptr() in memory["address"]
     assert not taken.source.losses
+
+
+def test_the_end_of_the_agent_on_the_jobs_thread(taken: Taken) -> None:
+    taken.start(Kind.MEMORY)
+    taken.source.step(1)
+    held = torch.empty(1 << 18)
+    taken.source.leave()
+    on_a_thread(taken.source.stop)
+    memory = taken.of(Kind.MEMORY)
+    assert memory is not None
+    assert held.data_ptr() in memory["address"]
+    assert not taken.source.losses
+
+
+def test_two_sources_at_a_time(taken: Taken) -> None:
+    taken.start(Kind.API)
+    other = Taken()
+    with pytest.raises(Unavailable, match="already"):
+        other.start(Kind.API)
+    product()
+    other.source.stop()
+    taken.source.stop()
+    assert "aten::mm" in taken.names(Kind.API)
+
+
+def test_a_profiler_of_another_thread_waits_for_the_jobs_window(taken: Taken) -> None:
+    taken.start(Kind.MEMORY, Kind.API)
+    taken.source.step(1)
+    product()
+    counts = []
+
+    def profile() -> None:
+        with torch.profiler.profile() as own:
+            product(3)
+        counts.append(Counter(event.name for event in own.events())["aten::mm"])
+
+    thread = threading.Thread(target=profile)
+    thread.start()
+    while thread.is_alive():
+        taken.source.step(2)
+        time.sleep(0.001)
+    assert counts == [3]
+    taken.source.step(3)
+    taken.source.stop()
+    assert taken.names(Kind.API).count("aten::mm") >= 1
+
+
+TAKEN_OVER = """
+import threading, torch
+from npuscope.monitor.activity.kinds import Kind
+from npuscope.monitor.activity.strings import Strings
+from npuscope.monitor.agent.sources import torch_windows
+from npuscope.monitor.agent.sources.torch_profiler import TorchSource
+
+torch_windows.STOP_SECONDS = 0.1
+source, got = TorchSource(), []
+source.start(frozenset({Kind.MEMORY}), Strings(), got.append)
+source.step(1)
+counts = []
+
+def profile():
+    with torch.profiler.profile() as own:
+        torch.ones(3) + 1
+    counts.append([event.name for event in own.events()].count("aten::add"))
+
+thread = threading.Thread(target=profile)
+thread.start()
+thread.join()
+source.step(2)
+torch.ones(3) + 1
+source.stop()
+print(counts, dict(source.losses))
+"""
+
+
+def test_a_profiler_of_another_thread_that_cannot_wait_longer(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(TAKEN_OVER)
+    command = [sys.executable, str(tmp_path / "job.py")]
+    done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"[1] {{'{torch_windows.TAKEN}': 1}}\n"
 
 
 def test_the_jobs_own_profiler_comes_first(taken: Taken) -> None:
@@ -418,11 +506,11 @@ def ended(child: int) -> int:
 
 def test_on_a_card_of_the_vendors_the_ranges_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TorchSource().kinds == {Kind.MARKER, Kind.API, Kind.MEMORY, Kind.COMMUNICATION}
-    monkeypatch.setitem(__import__("sys").modules, "torch_npu", object())
+    monkeypatch.setitem(sys.modules, "torch_npu", object())
     assert TorchSource().kinds == {Kind.MARKER}
 
 
 def test_without_pytorch_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(__import__("sys").modules, "torch.autograd.profiler")
+    monkeypatch.delitem(sys.modules, "torch.autograd.profiler")
     with pytest.raises(Unavailable, match="not imported"):
         Taken().start(Kind.MARKER)

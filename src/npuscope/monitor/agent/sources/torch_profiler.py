@@ -18,6 +18,7 @@ from npuscope.monitor.agent.sources.torch_window import Plan
 from npuscope.monitor.agent.sources.torch_windows import TorchWindows
 
 HOST_KINDS = frozenset({Kind.MARKER, Kind.API, Kind.MEMORY, Kind.COMMUNICATION})
+WINDOWS = TorchWindows()
 DEVICE_KINDS = frozenset({Kind.KERNEL, Kind.RUNTIME_API, Kind.MEMCPY, Kind.MEMSET})
 
 
@@ -29,7 +30,9 @@ class TorchSource:
 
     def __init__(self) -> None:
         self._ranges = TorchRanges()
-        self._windows = TorchWindows()
+        self._windows = WINDOWS
+        self._recording = False
+        self._lost: Mapping[str, int] = {}
 
     @property
     def kinds(self) -> frozenset[Kind]:
@@ -46,10 +49,10 @@ class TorchSource:
         self.stop()
         if "torch.autograd.profiler" not in sys.modules:
             raise Unavailable("PyTorch is not imported in this process")
-        self._strings, self._deliver = strings, deliver
+        self._strings, self._deliver, self._lost = strings, deliver, {}
         marked, recorded = self._divided(kinds)
         if recorded:
-            self._windows.start(recorded, _plan(recorded), strings, deliver, wait=marked)
+            self._record(recorded, wait=marked)
         if marked:
             self._ranges.start(strings, deliver)
 
@@ -61,11 +64,11 @@ class TorchSource:
         elif not marked:
             self._ranges.stop()
         if not recorded:
-            self._windows.stop()
-        elif self._windows.running:
+            self._end_windows()
+        elif self._recording:
             self._windows.change(recorded, _plan(recorded))
         else:
-            self._windows.start(recorded, _plan(recorded), self._strings, self._deliver, wait=marked)
+            self._record(recorded, wait=marked)
 
     def step(self, number: int) -> None:
         """The job has taken a step: windows change between steps. On the job's thread; cheap, never raises."""
@@ -74,23 +77,38 @@ class TorchSource:
     def flush(self) -> None:
         """Deliver what is complete so far."""
         self._ranges.flush()
-        self._windows.flush()
+        if self._recording:
+            self._windows.flush()
 
     def stop(self) -> None:
         """Deliver the rest and stop."""
         self._ranges.stop()
-        self._windows.stop()
+        self._end_windows()
+
+    def leave(self) -> None:
+        """The job is about to end the agent, on its own thread."""
+        self._windows.leave()
 
     def abandon(self) -> None:
         """In a fork: let go of everything."""
         self._ranges.abandon()
         self._windows.abandon()
+        self._recording = False
 
     @property
     def losses(self) -> Mapping[str, int]:
         """Records, windows and stretches of time that were lost since the last start."""
         ranges = {"ranges beyond what may wait": self._ranges.lost} if self._ranges.lost else {}
-        return {**ranges, **self._windows.losses}
+        return {**ranges, **self._lost, **(self._windows.losses if self._recording else {})}
+
+    def _record(self, kinds: frozenset[Kind], *, wait: bool) -> None:
+        self._windows.start(kinds, _plan(kinds), self._strings, self._deliver, wait=wait)
+        self._recording = True
+
+    def _end_windows(self) -> None:
+        if self._recording:
+            self._windows.stop()
+            self._recording, self._lost = False, self._windows.losses
 
     def _divided(self, kinds: frozenset[Kind]) -> tuple[bool, frozenset[Kind]]:
         """Whether ranges are asked for, and what is to be recorded in windows."""

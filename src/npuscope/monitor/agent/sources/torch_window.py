@@ -6,7 +6,8 @@ What was found out about PyTorch 2.13, and what this relies on:
   thread. Allocations are reported only to a window that the allocating thread itself has opened (a *bound* window),
   and only that thread may close it.
 * Closing holds the interpreter's lock for 3 to 6 microseconds a record, so windows are short.
-* One window at a time: a second one steals the records of the first, and closing the first then ends the process.
+* One window at a time in a process: a second one steals the records of the first. Where either is a bound one, closing
+  the first then ends the process.
 """
 
 from __future__ import annotations
@@ -54,13 +55,12 @@ def open_window(plan: Plan) -> None:
     """Record from now on. Raises Unavailable, and then nothing is recorded."""
     autograd = sys.modules["torch"]._C._autograd
     config, activities = _settings(plan), _activities(plan)
-    with _quiet():
-        try:
-            autograd._prepare_profiler(config, activities)
-            with _quiet():  # preparing for the first time sets the level of messages
-                autograd._enable_profiler(config, activities)
-        except Exception as error:
-            raise Unavailable(f"PyTorch's profiler does not start: {error}") from error
+    try:
+        autograd._prepare_profiler(config, activities)  # the first time, this sets the level of messages
+        with _quiet():
+            autograd._enable_profiler(config, activities)
+    except Exception as error:
+        raise Unavailable(f"PyTorch's profiler does not start: {error}") from error
 
 
 def close_window() -> Any:
@@ -70,6 +70,11 @@ def close_window() -> Any:
             return sys.modules["torch"]._C._autograd._disable_profiler()
         except Exception as error:
             raise Unavailable(f"PyTorch's profiler does not stop: {error}") from error
+
+
+def silence() -> None:
+    """Record nothing of this thread's any more, for good: for a bound window that can never be closed."""
+    sys.modules["torch"]._C._autograd._enable_record_function(False)
 
 
 def _settings(plan: Plan) -> Any:

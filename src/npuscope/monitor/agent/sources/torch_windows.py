@@ -2,11 +2,12 @@
 
 Closing stands in the job's way for as long as there are records, so a window is closed when it holds a few thousand.
 It is closed between two steps, on the job's own thread, when the job steps: then no operator of a step is cut or
-missed. Else a thread of ours closes it, and what the job did until the next one was open is counted as lost time.
+missed. Else a thread of ours closes it, and the gap until the next one is open is counted as a loss.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -19,7 +20,7 @@ from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.source import Deliver, Unavailable
 from npuscope.monitor.agent.sources.torch_others import others_at_work, release, watch
 from npuscope.monitor.agent.sources.torch_records import batches
-from npuscope.monitor.agent.sources.torch_window import Plan, close_window, demand, open_window
+from npuscope.monitor.agent.sources.torch_window import Plan, close_window, demand, open_window, silence
 
 NAME = "TorchSource"
 RECORDS = 4096
@@ -37,11 +38,12 @@ STOP_SECONDS = 2.0
 """How long a stop waits for the step that closes the job's own window."""
 CONVERT_SECONDS = 30.0
 
-BETWEEN = "microseconds between two windows"
-OTHER = "microseconds while another profiler ran"
+BETWEEN = "gaps between two windows"
+OTHER = "pauses for another profiler"
 UNBOUND = "windows without allocations, because the job does not step"
 LEFT = "windows that no step closed in time"
 FAILED = "windows that PyTorch did not give"
+TAKEN = "windows that another profiler took over"
 
 
 @dataclass
@@ -53,14 +55,23 @@ class _Window:
     owner: int
     """The thread that must close it, 0 when any may."""
     wanted: bool = True
+    taken: bool = False
+    """Another profiler has begun on top of it, so that it cannot be closed any more."""
 
     @property
     def mine(self) -> bool:
+        """Whether this thread may close it."""
         return self.owner in (0, threading.get_ident())
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the thread that must close it has ended."""
+        return bool(self.owner) and self.owner not in sys._current_frames()
 
 
 class TorchWindows:
-    """Records operators, allocations, collectives and a GPU's work until it is stopped."""
+    """Records operators, allocations, collectives and a GPU's work until it is stopped. One for a process: whoever
+    comes later finds the window that nobody has closed yet."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # of the open window; a step never waits for it
@@ -68,7 +79,7 @@ class TorchWindows:
         self._window: _Window | None = None
         self._closed: deque[tuple[Any, _Window, float]] = deque()
         self._lost: Counter[str] = Counter()
-        self._running = False
+        self._running = self._leaving = False
         self._stepped, self._gap = float("-inf"), 0.0
         self._wake, self._left = threading.Event(), threading.Event()
 
@@ -85,6 +96,8 @@ class TorchWindows:
     def start(self, kinds: frozenset[Kind], plan: Plan, strings: Strings, deliver: Deliver, *, wait: bool) -> None:
         """Record. Raises Unavailable where PyTorch cannot, and when another profiler runs unless we are to `wait`."""
         demand()
+        if self._running:
+            raise Unavailable("something else in this process records with PyTorch's profiler already")
         watch(self._make_way)
         if others_at_work() and not wait:
             release(self._make_way)
@@ -93,7 +106,7 @@ class TorchWindows:
         self._kinds, self._plan = kinds, plan
         self._lost.clear()
         self._length = FIRST
-        self._began = self._looked = time.monotonic()
+        self._began, self._paused, self._leaving = time.monotonic(), False, False
         self._running = True
         try:
             with self._lock:
@@ -152,6 +165,13 @@ class TorchWindows:
         self._convert()
         release(self._make_way)
 
+    def leave(self) -> None:
+        """The job is about to end the agent, on its own thread: nobody else could close this thread's window."""
+        with self._lock:
+            self._leaving = True
+            if self._window and self._window.owner and self._window.mine:
+                self._close()
+
     def abandon(self) -> None:
         """In a fork: the window is a copy of the parent's, and this thread would fill it for ever."""
         window, self._window = self._window, None
@@ -159,29 +179,33 @@ class TorchWindows:
         self._closed.clear()
         self._lock, self._converting = threading.Lock(), threading.Lock()
         release(self._make_way)
-        if window is not None:
+        if window is not None and window.mine and not window.taken:
             close_window()
 
     def _serve(self) -> None:
         while self._running:
             self._wake.wait(LOOK_SECONDS)
             self._wake.clear()
-            with self._lock:
-                try:
+            try:
+                with self._lock:
                     self._tend()
-                except Unavailable:
-                    self._lost[FAILED] += 1
-            self._convert()
+                self._convert()
+            except Exception:  # whatever it was, the next window may go well
+                self._lost[FAILED] += 1
 
     def _tend(self) -> None:
         """What is to be done away from the job's thread."""
         now = time.monotonic()
-        looked, self._looked = self._looked, now
+        if self._window and self._window.orphaned:
+            self._window = None
+            self._lost[LEFT] += 1
         window = self._window
-        if not self._running or window and window.owner:
+        if not self._running or self._leaving or window and window.owner:
             return
         if others_at_work():
-            self._lost[OTHER] += int((now - looked) * 1e6)
+            if not self._paused:
+                self._paused = True
+                self._lost[OTHER] += 1
         elif window is None:
             patience = MEMORY_SECONDS if self._plan.memory else 0.0
             if not self._step_expected(now) and now - self._began >= patience:
@@ -193,12 +217,15 @@ class TorchWindows:
 
     def _at_step(self, now: float) -> None:
         window = self._window
-        if not self._running:
+        if window and window.mine and window.taken:
+            self._give_up()
+        elif not self._running:
             if window and window.mine:
                 self._close()
                 self._left.set()
         elif others_at_work():
-            return
+            if window and window.mine:
+                self._close()
         elif window is None:
             self._open(bound=self._plan.memory)
         elif window.mine and (now - window.since >= self._length or self._plan.memory and not window.owner):
@@ -209,10 +236,9 @@ class TorchWindows:
         return now - self._stepped < min(GRACE * self._gap, GRACE_SECONDS)
 
     def _turn_away_from_steps(self) -> None:
-        began = time.perf_counter()
         self._close()
         self._open(bound=False)
-        self._lost[BETWEEN] += int((time.perf_counter() - began) * 1e6)
+        self._lost[BETWEEN] += 1
 
     def _open(self, bound: bool) -> None:
         plan, kinds = self._plan, self._kinds
@@ -220,6 +246,7 @@ class TorchWindows:
             plan, kinds = Plan(False, plan.shapes, plan.devices), kinds - {Kind.MEMORY}
             self._lost[UNBOUND] += 1
         open_window(plan)
+        self._paused = False
         self._window = _Window(plan, kinds, time.monotonic(), threading.get_ident() if bound else 0)
 
     def _close(self) -> None:
@@ -233,10 +260,28 @@ class TorchWindows:
             self._wake.set()
 
     def _make_way(self) -> None:
-        """Another profiler is about to begin, on this thread."""
-        with self._lock:
-            if self._window and self._window.mine:
-                self._close()
+        """Another profiler is about to begin, on this thread. A window that only the job's thread can close is waited
+        for."""
+        end = time.monotonic() + STOP_SECONDS
+        while True:
+            with self._lock:
+                window = self._window
+                if window is None or window.orphaned:
+                    self._window = None
+                    return
+                if window.mine and not window.taken:
+                    self._close()
+                    return
+                if time.monotonic() >= end:
+                    window.taken = True
+                    return
+            time.sleep(0.005)
+
+    def _give_up(self) -> None:
+        """This thread's window cannot be closed without ending the process, so it is left, and kept from growing."""
+        silence()
+        self._window = None
+        self._lost[TAKEN] += 1
 
     def _convert(self) -> None:
         with self._converting:
