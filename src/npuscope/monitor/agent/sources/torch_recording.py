@@ -51,7 +51,7 @@ FLUSH_SECONDS = 0.5
 """How long a flush waits for the main thread."""
 STOP_SECONDS = 2.0
 """The same of a stop."""
-MOST_WAITING = 16
+MOST_WAITING = 8
 """Recordings that wait to be converted, at most."""
 ASK_SECONDS = 30.0
 """Between two looks into PyTorch's flight recorder."""
@@ -220,18 +220,17 @@ class TorchRecording:
 
     def _switch(self) -> None:
         session, going = self._session, self._going
-        now = time.monotonic()
         if going is not None and (
-            self._due or session is not going.session or now - going.since >= self._length
+            self._due or session is not going.session or time.monotonic() - going.since >= self._length
         ):
             self._end()
             going = None
         if session is not None and going is None:
-            self._begin(session, now)
+            self._begin(session)
         self._due = False
         self._switched.set()
 
-    def _begin(self, session: _Session, now: float) -> None:
+    def _begin(self, session: _Session) -> None:
         if recorder.recorded_already() or recorder.uses_rpc():
             if not self._paused:
                 self._lost[RPC if recorder.uses_rpc() else OTHER] += 1
@@ -241,21 +240,26 @@ class TorchRecording:
         shapes = Kind.COMMUNICATION in session.kinds and session.collectives.running
         recorder.begin(shapes=shapes, memory=Kind.MEMORY in session.kinds)
         HOOK.kept = threading.get_ident()
-        self._going = _Recording(session, now)
+        self._going = _Recording(session, time.monotonic())
 
     def _end(self) -> None:
-        going, self._going = self._going, None
+        going = self._going
         HOOK.kept = 0
         if going is None:
             return
         lasted = time.monotonic() - going.since
-        lists = recorder.end()
+        try:
+            lists = recorder.end()
+        except Unavailable:
+            self._going = None
+            raise
         rate = max(sum(map(len, lists)), 1) / max(lasted, 1e-3)
         self._length = min(max(ENTRIES / rate, SHORTEST), LONGEST)
         if len(self._ended) < MOST_WAITING:
             self._ended.append((lists, going))
         else:
             self._lost[WAITING] += 1
+        self._going = None  # now, for whoever waits for it goes on to convert
         self._wake.set()
 
     def _meet(self, seconds: float, reached: Any) -> bool:
@@ -285,7 +289,7 @@ class TorchRecording:
             if self._open_operators:
                 # An operator that goes on around this would end under the other recorder, as one of its own. PyTorch
                 # refuses a second recorder, in words, so it finds ours.
-                self._begin(session, time.monotonic())
+                self._begin(session)
         except Exception:
             self._lost[FAILED] += 1
         finally:
@@ -336,7 +340,7 @@ class TorchRecording:
 
     def _convert(self) -> None:
         with self._converting:
-            while self._ended:
+            for _ in range(len(self._ended)):  # not those that come meanwhile, for they may come faster
                 lists, recording = self._ended.popleft()
                 found = notes(lists)
                 done = [self._operators(one) for one in found]
