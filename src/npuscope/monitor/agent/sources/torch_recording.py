@@ -43,6 +43,7 @@ ENTRIES = 8192
 SHORTEST, FIRST, LONGEST = 0.05, 0.1, 1.0
 """Seconds a recording lasts; the first one tells how many entries come."""
 LOOK_SECONDS = 0.1
+PACE_SECONDS = 0.05
 GRACE = 4.0
 """A step is expected for as many of the last step's lengths."""
 GRACE_SECONDS = 1.0
@@ -104,9 +105,11 @@ class TorchRecording:
         self._stepped, self._gap = float("-inf"), 0.0
         self._length = FIRST
         self._due = self._paused = self._forks = False
-        self._wake, self._switched = threading.Event(), threading.Event()
+        self._wake, self._switched, self._over = threading.Event(), threading.Event(), threading.Event()
         self._visit = Visit(self.visit)
         self._threads: Sequence[threading.Thread] = ()
+        self._token = object()
+        """Of the threads that work; those of an earlier start see that they are not meant any more."""
 
     @property
     def losses(self) -> Mapping[str, int]:
@@ -134,11 +137,11 @@ class TorchRecording:
         self._session = session
         if on_main_thread():
             self.visit()
-        if not any(thread.is_alive() for thread in self._threads):
-            work = (self._pace, NAME), (self._serve, f"{NAME}Records")
-            self._threads = [threading.Thread(target=what, name=name, daemon=True) for what, name in work]
-            for thread in self._threads:
-                thread.start()
+        self._token = token = object()
+        work = (self._pace, NAME), (self._serve, f"{NAME}Records")
+        self._threads = [threading.Thread(target=what, args=(token,), name=name, daemon=True) for what, name in work]
+        for thread in self._threads:
+            thread.start()
 
     def change(self, kinds: frozenset[Kind]) -> None:
         """Record other kinds from now on."""
@@ -191,11 +194,15 @@ class TorchRecording:
         if not self._meet(STOP_SECONDS, lambda: self._going is None):
             self._lost[LEFT] += 1  # what serves here goes on until it is ended
         session.collectives.stop()
-        self._wake.set()
         self._convert()
         self._deliver_calls(session)
         session.over = True
         self._let_go()
+        self._wake.set()
+        self._over.set()
+        if self._going is None:
+            for thread in self._threads:
+                thread.join(STOP_SECONDS)
 
     def leave(self) -> None:
         """The job is about to end the agent: nothing more will be done on this thread."""
@@ -209,7 +216,8 @@ class TorchRecording:
             session.collectives.stop()
             session.over = True
         self._ended.clear()
-        self._converting, self._wake, self._switched = threading.Lock(), threading.Event(), threading.Event()
+        self._converting, self._token = threading.Lock(), object()
+        self._wake, self._switched, self._over = threading.Event(), threading.Event(), threading.Event()
         self._threads, self._busy = (), False
         self._visit.forget()
         HOOK.abandon()
@@ -308,15 +316,20 @@ class TorchRecording:
             HOOK.release(NAME)
             rivals.release(self._make_way)
 
-    def _pace(self) -> None:
-        while self._session is not None or self._going is not None:
+    def _works(self, token: object) -> bool:
+        return token is self._token and (self._session is not None or self._going is not None)
+
+    def _pace(self, token: object) -> None:
+        while self._works(token):
             if self._wanted():
                 self._visit.ask()
-            time.sleep(SHORTEST)
-        self._let_go()
+            self._over.wait(PACE_SECONDS)
+            self._over.clear()
+        if token is self._token:
+            self._let_go()
 
-    def _serve(self) -> None:
-        while self._session is not None or self._going is not None:
+    def _serve(self, token: object) -> None:
+        while self._works(token):
             self._wake.wait(LOOK_SECONDS)
             self._wake.clear()
             try:
