@@ -150,17 +150,21 @@ def alone(folder: Path, ends: str) -> dict[str, Any]:
 
 def test_a_job_with_recordings_that_end_at_each_step(tmp_path: Path) -> None:
     seen = alone(tmp_path, "each")
-    # Two passes with two layers in each step; the step with the job's own profiler has a part that is not ours.
-    assert set(seen["counts"]) <= {4, 5, 6}
-    assert seen["counts"].count(4) > 0.5 * len(seen["counts"]) > 30
-    assert seen["own"] == 2
-    assert "recordings that PyTorch did not give" not in seen["losses"]
+    expect_all(seen)
 
 
 def test_a_job_with_recordings_that_end_when_they_are_full(tmp_path: Path) -> None:
-    seen = alone(tmp_path, "full")
-    assert seen["counts"].count(4) > 0.5 * len(seen["counts"]) > 30
+    expect_all(alone(tmp_path, "full"))
+
+
+def expect_all(seen: dict[str, Any]) -> None:
+    """Two passes through two layers in each step, but the one with a profiler of the job's own: ours makes way there,
+    and comes back with the next step."""
+    assert set(seen["counts"]) <= {4, 0}
+    assert len(seen["counts"]) > 60
+    assert seen["counts"].count(0) <= seen["epochs"]
     assert seen["own"] == 2
+    assert seen["losses"].keys() <= {"pauses for another profiler"}
 
 
 def test_three_processes_over_gloo_with_recordings_all_the_time(tmp_path: Path) -> None:

@@ -179,9 +179,9 @@ def _wrap(owner: Any, hook: Hook) -> Callable[[], None]:
             hook.ended()
             return None
         finally:
-            number, rows = self.__dict__.pop(_MARK, (0, None))
-            if rows is not None and rows is hook.rows:
-                rows.append((end, time_ns(), number, get_native_id(), str(self.name)))
+            mark = self.__dict__.pop(_MARK, None)
+            if mark is not None and mark[1] is hook.rows:
+                mark[1].append((end, time_ns(), mark[0], get_native_id(), str(self.name)))
 
     @functools.wraps(later)
     def _call_end_callbacks_on_future(self: Any, future: Any) -> Any:

@@ -6,8 +6,8 @@ goes on, writes into memory that has been freed. So only the older recorder is u
 as separate entries of a list under a lock, an end names its beginning by a number, and one that comes too late is an
 entry that nobody reads. What was found out about it, in PyTorch 2.13 and its sources, and what this relies on:
 
-* It belongs to the thread that starts it, and only that thread can end it. Threads that work for this one (gloo's, those
-  that run the backward pass on a device) inherit it and write into the same lists.
+* It belongs to the thread that starts it, and only that thread can end it. Threads that work for this one (gloo's,
+  those that run the backward pass on a device) inherit it and write into the same lists.
 * It must be ended completely each time: its option to hand over the entries and go on leaves a callback behind.
 * The backward pass restores, after each of its nodes, the state in which it began. Started or ended by a hook in there,
   a recorder would be brought back from the dead, so nothing is done in there (`inside_backward`).

@@ -22,19 +22,17 @@ import numpy as np
 
 from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
+from npuscope.monitor.agent.sources import torch_collectives as python
+from npuscope.monitor.agent.sources import torch_operators as entries
 from npuscope.monitor.agent.sources import torch_recorder as recorder
 from npuscope.monitor.agent.sources import torch_rivals as rivals
 from npuscope.monitor.agent.sources.source import Deliver, Unavailable
-from npuscope.monitor.agent.sources.torch_collectives import (
-    UNENDED,
-    Collective,
-    TorchCollectives,
-    collectives,
-    only_group,
-)
 from npuscope.monitor.agent.sources.torch_inner_collectives import Told, inner_collectives, told
 from npuscope.monitor.agent.sources.torch_main_thread import Visit, on_main_thread
-from npuscope.monitor.agent.sources.torch_operators import Notes, Operators, allocations, calls, let_go, notes, operators
+from npuscope.monitor.agent.sources.torch_operators import (
+    Notes,
+    Operators,
+)
 from npuscope.monitor.agent.sources.torch_ranges import HOOK
 
 NAME = "TorchSource"
@@ -73,7 +71,7 @@ class _Session:
     kinds: frozenset[Kind]
     strings: Strings
     deliver: Deliver
-    collectives: TorchCollectives
+    collectives: python.TorchCollectives
     told: Told
     asked: float = float("-inf")
     """When the flight recorder was looked into, monotonic seconds."""
@@ -129,7 +127,7 @@ class TorchRecording:
             os.register_at_fork(before=self._before_fork)
         self._lost.clear()
         self._length, self._paused, self._due = FIRST, False, False
-        session = _Session(kinds, strings, deliver, TorchCollectives(), {})
+        session = _Session(kinds, strings, deliver, python.TorchCollectives(), {})
         if Kind.COMMUNICATION in kinds:
             session.collectives.start()
         rivals.watch(self._make_way)
@@ -293,6 +291,8 @@ class TorchRecording:
         self._busy = True
         try:
             self._end()
+            self._paused = True
+            self._lost[OTHER] += 1
             self._convert()
             if self._open_operators:
                 # An operator that goes on around this would end under the other recorder, as one of its own. PyTorch
@@ -355,17 +355,17 @@ class TorchRecording:
         with self._converting:
             for _ in range(len(self._ended)):  # not those that come meanwhile, for they may come faster
                 lists, recording = self._ended.popleft()
-                found = notes(lists)
+                found = entries.notes(lists)
                 done = [self._operators(one) for one in found]
                 if not recording.session.over:
                     self._deliver(found, done, recording.session)
                 del found, done
-                let_go(lists)
+                entries.let_go(lists)
             if self._session is not None:
                 self._deliver_calls(self._session)
 
     def _operators(self, found: Notes) -> Operators:
-        done, begun, ended = operators(found)
+        done, begun, ended = entries.operators(found)
         self._open_operators -= ended
         self._open_operators |= begun if found.own else set()
         self._lost[CUT] += len(begun)
@@ -375,30 +375,30 @@ class TorchRecording:
         thread = threading.main_thread()
         for one, its in zip(found, done, strict=True):
             if Kind.API in session.kinds and len(its.at):
-                session.deliver(calls(one, its, thread.native_id or -1, session.strings))
-            if Kind.MEMORY in session.kinds and (memory := allocations(one)) is not None:
+                session.deliver(entries.calls(one, its, thread.native_id or -1, session.strings))
+            if Kind.MEMORY in session.kinds and (memory := entries.allocations(one)) is not None:
                 session.deliver(memory)
             if Kind.COMMUNICATION in session.kinds and one.own:
                 of_python = session.collectives.calls(thread.ident or 0, int(np.min(one.time)))
                 inner, unended = inner_collectives(one, its, found, of_python)
-                self._lost[UNENDED] += unended
+                self._lost[python.UNENDED] += unended
                 self._deliver_collectives([self._told(row, session) for row in inner], session)
 
-    def _told(self, row: Collective, session: _Session) -> Collective:
+    def _told(self, row: python.Collective, session: _Session) -> python.Collective:
         """A collective of C++ code with its type and group, as far as PyTorch tells them."""
         now, key = time.monotonic(), (row.name, row.count)
         if key not in session.told and now - session.asked >= ASK_SECONDS:
             session.told, session.asked = told(), now
-        kind, group = session.told.get(key, (row.type, only_group(row.name.partition(":")[0])))
+        kind, group = session.told.get(key, (row.type, python.only_group(row.name.partition(":")[0])))
         return replace(row, type=kind, group=group)
 
     def _deliver_calls(self, session: _Session) -> None:
         if session.collectives.lost:
-            self._lost[UNENDED] += session.collectives.lost
+            self._lost[python.UNENDED] += session.collectives.lost
             session.collectives.lost = 0
         self._deliver_collectives(session.collectives.take(), session)
 
-    def _deliver_collectives(self, rows: Sequence[Collective], session: _Session) -> None:
-        made = collectives(rows, session.strings)
+    def _deliver_collectives(self, rows: Sequence[python.Collective], session: _Session) -> None:
+        made = python.collectives(rows, session.strings)
         if made is not None:
             session.deliver(made)
