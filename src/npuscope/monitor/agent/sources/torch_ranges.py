@@ -179,9 +179,9 @@ def _wrap(owner: Any, hook: Hook) -> Callable[[], None]:
             hook.ended()
             return None
         finally:
-            mark = self.__dict__.pop(_MARK, None)
-            if mark is not None and mark[1] is hook.rows:
-                mark[1].append((end, time_ns(), mark[0], get_native_id(), str(self.name)))
+            number, noted = self.__dict__.pop(_MARK, (0, None))
+            if noted is not None and noted is hook.rows:
+                noted.append((end, time_ns(), number, get_native_id(), str(self.name)))
 
     @functools.wraps(later)
     def _call_end_callbacks_on_future(self: Any, future: Any) -> Any:
