@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -29,7 +29,8 @@ SIZES = {
     "INT128": 16,
 }
 """Bytes of an element by its type's name."""
-_SIZE_OF_NUMBER = {number: SIZES.get(name, 0) for number, name in DATA_TYPES.items()}
+_SIZE_OF_NUMBER = np.zeros(max(DATA_TYPES) + 1, np.int64)
+_SIZE_OF_NUMBER[list(DATA_TYPES)] = [SIZES.get(name, 0) for name in DATA_TYPES.values()]
 
 
 def read_database(path: Path, rank: int, pid: int) -> Records:
@@ -89,12 +90,13 @@ class _Reader:
             return []
         return self.db.execute(f'SELECT {", ".join(columns)} FROM "{table}"').fetchall()
 
-    def _columns(self, table: str, *columns: str, where: str = "") -> list[Column]:
-        """Whole columns as int64; no rows where the table lacks one of them; what is NULL is -1.
+    def _columns(self, table: str, *columns: str, needs: Sequence[str] = (), where: str = "") -> list[Column]:
+        """Whole columns as int64; no rows where the table lacks one of them, or one that `where` needs; what is NULL
+        is -1.
 
         SQLite writes a column as one text and numpy reads it: five times as fast as rows of Python integers.
         """
-        if not set(columns) <= set(self.tables.get(table, ())):
+        if not {*columns, *needs} <= set(self.tables.get(table, ())):
             return [np.zeros(0, np.int64) for _ in columns]
         words = ", ".join(f"group_concat(CAST(coalesce({column}, -1) AS INTEGER))" for column in columns)
         texts = self.db.execute(f'SELECT {words} FROM "{table}" {where}').fetchone()
@@ -121,8 +123,7 @@ class _Reader:
         )
         if not len(start):
             return Collectives()
-        size = np.array([_SIZE_OF_NUMBER.get(number, 0) for number in range(max(_SIZE_OF_NUMBER) + 1)])
-        size = size[np.clip(kind, 0, len(size) - 1)]
+        size = _SIZE_OF_NUMBER[np.clip(kind, 0, len(_SIZE_OF_NUMBER) - 1)]
         found = Collectives(start, end, name, comm, np.maximum(count, 0) * size, self._launched(of))
         return found.where(np.argsort(start, kind="stable"))
 
@@ -156,9 +157,8 @@ class _Reader:
     def _on_device(self, label: Column, start: Column, end: Column, connection: Column) -> Marked:
         """The device's side of the marks, where every mark has one."""
         kinds = [number for number, text in self.records.strings.items() if text.lower() == DEVICE_MARK]
-        began, ended, kind, of = self._columns("TASK", "startNs", "endNs", "taskType", "connectionId")
-        mine = np.isin(kind, kinds)
-        began, ended, of = began[mine], ended[mine], of[mine]
+        marks = f"WHERE taskType IN ({', '.join(map(str, kinds))})"
+        began, ended, of = self._columns("TASK", "startNs", "endNs", "connectionId", needs=("taskType",), where=marks)
         order = np.argsort(of, kind="stable")
         began, ended, of = began[order], ended[order], of[order]
         if len(label) and len(of):
