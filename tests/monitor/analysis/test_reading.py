@@ -155,7 +155,7 @@ def test_the_profilers_database_is_read_too(written: Path, tmp_path: Path) -> No
             db.executemany("INSERT INTO STEP_TIME VALUES (?, ?, ?)", rows)
     cluster = analyse_files(find([tmp_path]), processes=1)
     assert [one.rank for one in cluster.slow] == [3]
-    assert {one.source for one in cluster.matrices.ranks} == {"STEP_TIME"}
+    assert {one.source for one in cluster.matrices.ranks} == {"STEP_TIME, ended by their collectives"}
     assert [one.pid for one in cluster.matrices.ranks] == [1000 + rank for rank in range(8)]
 
 

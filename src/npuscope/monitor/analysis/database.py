@@ -13,6 +13,7 @@ import numpy as np
 
 from npuscope.monitor.activity.batch import Column
 from npuscope.monitor.activity.kinds import DATA_TYPES
+from npuscope.monitor.analysis.computing import computing, host_operators, outermost
 from npuscope.monitor.analysis.records import Collectives, Group, Marked, Ranges, Records, Unreadable
 from npuscope.monitor.analysis.steps import labelled, marked
 
@@ -78,7 +79,9 @@ class _Reader:
         records.host = next((str(name) for (name,) in self._rows("HOST_INFO", "hostName") if name), "")
         records.device = next((device for (device,) in self._rows("RANK_DEVICE_MAP", "deviceId")), -1)
         records.groups = self._groups()
-        records.kernels = self._kernels()
+        records.kernels = computing(self._kernels(), records.strings)
+        if not len(records.kernels) and records.device < 0:
+            records.kernels = self._host_operators()
         records.steps = self._steps()
         records.collectives = self._collectives()
         if not len(records.kernels) and not len(records.collectives):
@@ -117,6 +120,14 @@ class _Reader:
         keep = of[info] == task
         return Ranges(start[keep], end[keep], name[info[keep]])
 
+    def _host_operators(self) -> Ranges:
+        """Operators of a job without a card."""
+        which = ", ".join(map(str, host_operators(self.records.strings)))
+        start, end, thread, name = self._columns(
+            "CANN_API", "startNs", "endNs", "globalTid", "name", where=f"WHERE name IN ({which})"
+        )
+        return outermost(Ranges(start, end, name), thread)
+
     def _collectives(self) -> Collectives:
         start, end, of, name, comm, count, kind = self._columns(
             "COMMUNICATION_OP", "startNs", "endNs", "connectionId", "opType", "groupName", "count", "dataType"
@@ -124,10 +135,10 @@ class _Reader:
         if not len(start):
             return Collectives()
         size = _SIZE_OF_NUMBER[np.clip(kind, 0, len(_SIZE_OF_NUMBER) - 1)]
-        found = Collectives(start, end, name, comm, np.maximum(count, 0) * size, self._launched(of))
+        found = Collectives(start, end, name, comm, np.maximum(count, 0) * size, self._launched(of, start))
         return found.where(np.argsort(start, kind="stable"))
 
-    def _launched(self, of: Column) -> Column:
+    def _launched(self, of: Column, start: Column) -> Column:
         """When the host called each collective, 0 where that is not known; only host marks ask for it."""
         if self.records.steps.on_device or not len(self.records.steps):
             return np.zeros(len(of), np.int64)
@@ -138,12 +149,15 @@ class _Reader:
         if not len(call):
             return np.zeros(len(of), np.int64)
         at = np.minimum(np.searchsorted(call, of), len(call) - 1)
-        return np.where((call[at] == of) & (of > 0), began[at], 0)
+        return np.where((call[at] == of) & (of > 0) & (began[at] <= start), began[at], 0)
 
     def _steps(self) -> Marked:
+        if len(found := self._marks()):
+            return found
         label, start, end = self._columns("STEP_TIME", "id", "startNs", "endNs")
-        if len(label):
-            return marked(label, start, end, "STEP_TIME", on_device=True)
+        return marked(label, start, end, "STEP_TIME", on_device=False)
+
+    def _marks(self) -> Marked:
         start, end, kind, name, domain, connection = self._columns(
             "MSTX_EVENTS", "startNs", "endNs", "eventType", "message", "domainId", "connectionId"
         )

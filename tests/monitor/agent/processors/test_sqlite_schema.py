@@ -25,19 +25,14 @@ COLUMNS = {
     "HOST_INFO": [("hostUid", T), ("hostName", T)],
     "NPU_INFO": [("id", I), ("name", T)],
     "RANK_DEVICE_MAP": [("rankId", I), ("deviceId", I)],
-    "CANN_API": [(name, I) for name in "startNs endNs type globalTid connectionId name".split()],
+    "CANN_API": [(name, I) for name in ["startNs", "endNs", "type", "globalTid", "connectionId", "name"]],
     "TASK": [
         (name, I)
-        for name in (
-            "startNs endNs deviceId connectionId globalTaskId globalPid taskType contextId streamId taskId modelId"
-        ).split()
+        for name in ["startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid", "taskType", "contextId", "streamId", "taskId", "modelId"]
     ],
     "COMPUTE_TASK_INFO": [
         (name, I)
-        for name in (
-            "name globalTaskId blockNum mixBlockNum taskType opType inputFormats inputDataTypes inputShapes outputFormats "
-            "outputDataTypes outputShapes attrInfo opState hf32Eligible"
-        ).split()
+        for name in ["name", "globalTaskId", "blockNum", "mixBlockNum", "taskType", "opType", "inputFormats", "inputDataTypes", "inputShapes", "outputFormats", "outputDataTypes", "outputShapes", "attrInfo", "opState", "hf32Eligible"]
     ],
     "COMMUNICATION_OP": [
         ("opName", I), ("startNs", I), ("endNs", I), ("connectionId", I), ("groupName", I), ("opId", I), ("relay", I),
@@ -45,9 +40,7 @@ COLUMNS = {
     ],
     "MSTX_EVENTS": [
         (name, I)
-        for name in (
-            "startNs endNs eventType rangeId category message globalTid endGlobalTid domainId connectionId"
-        ).split()
+        for name in ["startNs", "endNs", "eventType", "rangeId", "category", "message", "globalTid", "endGlobalTid", "domainId", "connectionId"]
     ],
 }  # fmt: skip
 """As the tables of monitor formats, 4.2, have them."""
