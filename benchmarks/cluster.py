@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -34,9 +35,9 @@ def judged(job: Job) -> Cluster:
     return analyse([reduced(one) for one in all_records(simulate(job))])
 
 
-def accuracy(seeds: int) -> None:
+def accuracy(most: int) -> None:
     """Count false alarms and hits."""
-    for ranks, tensor, seeds in ((2, 1, seeds), (8, 1, seeds), (16, 4, seeds), (64, 8, seeds // 4)):
+    for ranks, tensor, seeds in ((2, 1, most), (8, 1, most), (16, 4, most), (64, 8, most // 4)):
         alarms = sum(
             bool((found := judged(Job(ranks, tensor, seed=seed))).slow or found.links) for seed in range(seeds)
         )
@@ -102,14 +103,15 @@ def peer(tool: str, ranks: int) -> None:
         words = [sys.executable, "-m", "npuscope", "cluster", str(folder), "--processes", "1", "-o", f"{name}/ours"]
         ours, work = timed(words)
         print(
-            f"npuscope cluster, one process, page and tables too, {ranks} ranks: {ours:.1f} s, {work:.1f} s of processor"
+            f"npuscope cluster, {ranks} ranks, one process, page and tables too: {ours:.1f} s, {work:.1f} s of processor",
+            flush=True,
         )
         for recipe in RECIPES:
             words = ["cluster", "-m", recipe, "-d", str(folder), "-o", f"{name}/{recipe}", "--export_type", "db"]
             theirs, worked = timed([tool, *words])
             print(
-                f"msprof-analyze {recipe}: {theirs:.1f} s ({theirs / ours:.1f} times as long), {worked:.1f} s of processor "
-                f"({worked / work:.1f} times as much)",
+                f"msprof-analyze {recipe}: {theirs:.1f} s ({theirs / ours:.1f} times as long), "
+                f"{worked:.1f} s of processor ({worked / work:.1f} times as much)",
                 flush=True,
             )
 
