@@ -126,14 +126,15 @@ class Way:
         """How many records pass."""
         return sum(len(batch) for batch in self.feed(buffer, strings))
 
-    def fill(self, processor: Processor, run: Run, buffers: Sequence[Bytes]) -> None:
-        """All buffers, a report after each, and the end."""
+    def fill(self, processor: Processor, run: Run, buffers: Sequence[Bytes]) -> str:
+        """All buffers, a report after each, and the end; what the processor says of it."""
         for buffer in buffers:
             for batch in self.feed(buffer, run.strings):
                 processor.add(batch)
             processor.report(time.time_ns())
         run.ended = time.time_ns()
         processor.close()
+        return ", ".join(f"{count} {what}" for what, count in processor.counts.items())
 
 
 def decoding(buffers: int) -> None:
@@ -169,27 +170,29 @@ def files(buffers: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         turns = itertools.count()
 
-        def store() -> None:
+        def store() -> str:
             run = new_run()
             place = Path(folder, f"db{next(turns)}")
             place.mkdir()
-            path.fill(Database(str(place), run), run, filled)
+            return path.fill(Database(str(place), run), run, filled)
 
-        store()
+        counts = store()
         written = next(Path(folder, "db0").glob("*.db"))
         rows(written)
         ours, bare = cpu(store, lambda: copied(written, Path(folder, f"bare{next(turns)}.db")), repeats=3)
-        show("bare executemany of the database's rows", total, bare, "")
+        show("bare executemany of the database's rows", total, bare, f"records: {counts}")
         show("decoded, filtered, to a database", total, ours, f"{bare / ours:.2f} of it (target >= 0.8)")
+
+        said = [""]
 
         def lines() -> None:
             run = new_run()
             place = Path(folder, f"lines{next(turns)}")
             place.mkdir()
-            path.fill(JsonLines(str(place), run, 0, 0), run, filled)
+            said[0] = path.fill(JsonLines(str(place), run, "", ""), run, filled)
 
         [to_lines] = cpu(lines, repeats=3)
-        show("decoded, filtered, to JSON lines", total, to_lines, "target >= 0.5 M/s")
+        show("decoded, filtered, to JSON lines", total, to_lines, f"target >= 0.5 M/s; {said[0]}")
 
 
 _ROWS: dict[Path, list[tuple[str, str, list[tuple[object, ...]]]]] = {}

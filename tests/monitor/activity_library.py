@@ -55,6 +55,7 @@ class Activities:
         self.c.fake_join.argtypes = (number,)
         self.c.fake_rubbish.argtypes = (number, ctypes.c_int)
         self.c.fake_cut.argtypes = (number,)
+        self.c.fake_base.argtypes = (number,)
         self.c.fake_kernel.argtypes = (ctypes.c_char_p,)
         self.c.fake_off_domain.restype = ctypes.c_char_p
         for name in ("fake_requests", "fake_dropped", "fake_most_lent", "fake_misaligned"):

@@ -101,6 +101,7 @@ class Agent:
     def _stepped(self) -> None:
         self.steps += 1
         self._awaited = None
+        self._safely("a source did not take a step", partial(self._collector.step, self.steps))
         tracer = self._tracer
         if tracer is None:
             return

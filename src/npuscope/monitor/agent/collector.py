@@ -117,6 +117,10 @@ class Collector:
         if self._collection:
             self._finish(Ending.STOPPED, self._clock.wall(), "the process ends")
 
+    def step(self, number: int) -> None:
+        """The job has taken a step; on the job's thread."""
+        self._crew.step(number)
+
     def abandon(self) -> None:
         """Forget a collection that is another process's, for this one is its fork. Nothing is written or waited for."""
         if self._collection:

@@ -23,6 +23,7 @@ class Crew:
         self._find = sources
         self._found: Sequence[Source] | None = None
         self._running: list[Source] = []
+        self._steppers: Sequence[Callable[[int], None]] = ()
         self._log = log
         self.kinds: frozenset[Kind] = frozenset()
         """What the running ones give."""
@@ -31,6 +32,7 @@ class Crew:
     def _sources(self) -> Sequence[Source]:
         if self._found is None:
             self._found = self._find()
+            self._steppers = tuple(source.step for source in self._found if hasattr(source, "step"))
         return self._found
 
     def start(self, kinds: frozenset[Kind], strings: Strings, deliver: Deliver) -> None:
@@ -57,6 +59,11 @@ class Crew:
         """Have what is complete delivered."""
         for source in self._running:
             self._call(source, "flush", source.flush)
+
+    def step(self, number: int) -> None:
+        """The job has taken a step; on the job's thread. Told to those too that do not run."""
+        for step in self._steppers:
+            step(number)
 
     def stop(self) -> None:
         """Have the rest delivered and end."""

@@ -17,9 +17,10 @@ from npuscope.monitor.protocol.codes import Code
 SOURCES = {
     "mspti": "MsptiSource",
     "cupti": "CuptiSource",
-    "torch": "TorchSource",
+    "torch_profiler": "TorchSource",
     "sim": "SimSource",
     "mstx": "MstxSource",
+    "steps": "StepSource",
 }
 """File and class, in the order in which they are started."""
 HERE = "npuscope.monitor.agent"

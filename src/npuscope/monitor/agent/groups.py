@@ -34,8 +34,10 @@ def _described(distributed: Any, group: Any) -> tuple[str, dict[str, Any]] | Non
         default = group is distributed.group.WORLD
         name = str(group.group_name)
         desc = str(getattr(group, "group_desc", "") or name)
-        return _communicator(group, name), {
-            "group_name": DEFAULT if default else desc if desc != "undefined" else name,
+        communicator, title = _of_hccl(distributed, group)
+        desc = title or (desc if desc != "undefined" else name)
+        return communicator or name, {
+            "group_name": DEFAULT if default else desc,
             "group_rank": rank,
             "global_ranks": ranks,
         }
@@ -43,12 +45,14 @@ def _described(distributed: Any, group: Any) -> tuple[str, dict[str, Any]] | Non
         return None
 
 
-def _communicator(group: Any, name: str) -> str:
-    """What records of HCCL call the group; elsewhere PyTorch's own name of it."""
+def _of_hccl(distributed: Any, group: Any) -> tuple[str, str]:
+    """What records of HCCL call the group, and what the job calls it; "" each with another backend, or where there has
+    been no communication yet. The library wants the rank in the job, not in the group."""
     try:
         import torch
 
         backend = group._get_backend(torch.device("npu"))
-        return str(backend.get_hccl_comm_name(group.rank(), init_comm=False))
-    except Exception:  # another backend, or no communication yet
-        return name
+        communicator = str(backend.get_hccl_comm_name(distributed.get_rank(), init_comm=False) or "")
+        return communicator, str(backend.options.hccl_config.get("group_name", "") or "")
+    except Exception:
+        return "", ""

@@ -94,6 +94,7 @@ static long requests, dropped, lent, most_lent, misaligned;
 static int extra[KINDS];  /* bytes that each record of a kind is longer */
 static int varying;            /* every third kernel is 8 bytes longer still; its padding says so */
 
+static uint64_t base = 1700000000000000000ull;  /* when record 0 starts */
 static char names[1 << 16][24];
 static int named, different = 100;
 
@@ -116,6 +117,7 @@ void fake_register_result(int result) { register_result = result; }
 void fake_extra(int kind, int bytes) { extra[kind] = bytes; }
 void fake_varying(int on) { varying = on; }
 void fake_names(int count) { different = count; }
+void fake_base(uint64_t start) { base = start; }
 long fake_requests(void) { return requests; }
 long fake_dropped(void) { return dropped; }
 long fake_most_lent(void) { return most_lent; }
@@ -251,7 +253,7 @@ static const char *name(uint64_t i, int shift) {
 
 /* Record number i of a kind; the tests know the same rule. */
 static void emit(int kind, uint64_t i) {
-    uint64_t start = 1700000000000000000ull + 1000 * i, end = start + 10 + i % 7;
+    uint64_t start = base + 1000 * i, end = start + 10 + i % 7;
     uint32_t device = i % 8, stream = i % 5 ? i % 3 : 0xFFFFFFFF, process = 4000000000u + i % 2, thread = 100 + i % 4;
     uint64_t correlation = (1ull << 40) + i;
     switch (kind) {

@@ -133,6 +133,8 @@ def _opened(path: Path) -> sqlite3.Connection:
     _OPEN.add(database)
     database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     database.execute("PRAGMA cache_spill = OFF")
+    # Enough for a machine that loses power; a process that is killed needs none of it.
+    database.execute("PRAGMA synchronous = NORMAL")
     return database
 
 

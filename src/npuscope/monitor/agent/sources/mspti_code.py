@@ -12,7 +12,6 @@ really starts.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from typing import Any
 
@@ -348,8 +347,6 @@ def _compiled(text: str) -> dict[str, int]:
     """The addresses of the functions that a text defines, by name."""
     from llvmlite import binding
 
-    with contextlib.suppress(RuntimeError):
-        binding.initialize()  # needed before 0.45, an error since
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     module = binding.parse_assembly(text)

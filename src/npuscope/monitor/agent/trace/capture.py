@@ -211,12 +211,14 @@ def _there(torch: Any, name: str) -> bool:
 
 
 def _settings(torch: Any, request: Request) -> Any:
-    """All threads, and no event kept for Python, which this PyTorch may not know yet."""
+    """All threads, and no event kept for Python, which this PyTorch may not know yet. Memory is recorded of the thread
+    that starts the profiler, and of those that work for it, or not at all."""
     make = torch._C._profiler._ExperimentalConfig
+    every = not request.memory
     try:
-        return make(profile_all_threads=True, trace_only=not request.stack)
+        return make(profile_all_threads=every, trace_only=not request.stack)
     except TypeError:
-        return make(profile_all_threads=True)
+        return make(profile_all_threads=every)
 
 
 def _require_export(path: Path) -> None:

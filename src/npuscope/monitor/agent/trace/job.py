@@ -33,6 +33,10 @@ class Job:
         self.done = threading.Event()
         """Set by the owner when it is over."""
         self.problem = ""
+        self.due = False
+        """Of a trace by time that records memory: it begins with the next step, on the program's thread, and ends
+        with the first one after its time."""
+        self._ends = 0.0
         self.first = -1
         """The first step; -1 while that is open, and for a trace by time."""
         self.end = -1
@@ -46,20 +50,23 @@ class Job:
         self._recording = False
 
     @property
+    def _steps_are_whole(self) -> bool:
+        return self.request.start_step is not None or self.due
+
+    @property
     def running(self) -> bool:
         """Whether it has begun."""
         return self._capture is not None
 
     def by_time(self) -> None:
-        """It is one by time from now on."""
-        self.request = replace(self.request, start_step=None)
+        """It is one by time from now on, in a process that takes no steps."""
+        self.request = replace(self.request, start_step=None, memory=False)
         self.first = self.end = -1
 
     def step(self, number: int) -> None:
         """The program begins its step `number`. Raises Refused, OSError."""
         if self.request.start_step is None:
-            if self._recording and self._capture:
-                self._capture.step(number)
+            self._step_by_time(number)
             return
         if self._capture is None:
             if self.request.start_step == NEXT_STEP:
@@ -77,6 +84,16 @@ class Job:
         if self._recording and self._capture:
             self._capture.step(number)
 
+    def _step_by_time(self, number: int) -> None:
+        if self.due and not self._recording:
+            self.begin_by_time()
+            self._ends = time.monotonic() + self.request.duration_ms / 1000
+        elif self.due and time.monotonic() >= self._ends:
+            self.finish()
+            return
+        if self._recording and self._capture:
+            self._capture.step(number)
+
     def begin_by_time(self) -> None:
         """Start to record now. Raises Refused."""
         self._prepare()
@@ -90,7 +107,7 @@ class Job:
             self._drop(capture)
             return
         try:
-            self.folder = capture.finish(whole_step=self.request.start_step is not None and not partial, partial=partial)
+            self.folder = capture.finish(whole_step=self._steps_are_whole and not partial, partial=partial)
         finally:
             if self.parser:
                 self.parser.release()

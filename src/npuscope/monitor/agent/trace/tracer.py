@@ -148,10 +148,14 @@ class Tracer:
         with self._lock:
             if self._step or self._job is not job:
                 return False
+            stepwise, memory = job.request.start_step is not None, job.request.memory
             job.by_time()
+        if stepwise and memory:
+            self._log.warning("no memory is recorded in a process that takes no steps")
+        what = f"{job.request.duration_ms} ms are traced in place of steps" if stepwise else "no memory is recorded"
         self._log.warning(
-            f"the process has taken no step in {wait:g} s: {job.request.duration_ms} ms are traced in place of steps. "
-            "A loop without an optimizer of PyTorch's calls npuscope.monitor.agent.step()"
+            f"the process has taken no step in {wait:g} s: {what}. A loop without an optimizer of PyTorch's calls "
+            "npuscope.monitor.agent.step()"
         )
         return True
 
@@ -159,6 +163,9 @@ class Tracer:
         while (left := job.request.start_ms / 1000 - time.time()) > 0:
             if job.done.wait(min(left, CLOCK_SECONDS)):
                 return
+        if job.request.memory and not self._never_steps(job):
+            job.due = True
+            return
         with self._lock:
             if self._job is job:
                 self._guarded(job, lambda one: one.begin_by_time())

@@ -16,7 +16,8 @@ import orjson
 from numpy.typing import NDArray
 
 from npuscope.monitor.agent.trace.parsing.events import Piece, is_slice, records_of
-from npuscope.monitor.agent.trace.parsing.model import Model
+from npuscope.monitor.agent.trace.parsing.model import ANNOTATION, CALLS, FUNCTION, OPERATOR, Model
+from npuscope.monitor.agent.trace.parsing.nesting import nest
 
 Column = NDArray[Any]
 TRACKS = 2_000_000_000
@@ -48,14 +49,21 @@ def write_timeline(raw: Path, path: Path, model: Model) -> None:
 
 def own_tracks(model: Model) -> dict[int, int]:
     """By row of the slices, the track of what cannot stay on its thread."""
-    moved = set(model.collective_annotations.tolist())
-    parent = model.nesting.parent
+    rows = np.setdiff1d(model.rows_of(OPERATOR, ANNOTATION, FUNCTION, *CALLS), model.collective_annotations)
+    # Where a range and a function overlap (a step begins and ends within a call), it is the range that goes.
+    ranges = np.intersect1d(_overlapping(model, rows), model.rows_of(ANNOTATION))
+    rest = _overlapping(model, np.setdiff1d(rows, ranges))
+    moved = np.concatenate([model.collective_annotations, ranges, rest])
+    moved = moved[np.argsort(model.slices.start[moved], kind="stable")]
+    return dict(zip(moved.tolist(), _lanes(model, moved), strict=True))
+
+
+def _overlapping(model: Model, rows: Column) -> Column:
+    """Those that begin within another one on their thread and end after it."""
+    slices = model.slices
+    parent = nest(slices.thread[rows], slices.start[rows], slices.end[rows]).parent
     child = np.flatnonzero(parent >= 0)
-    host, end = model.host, model.slices.end
-    over = child[end[host[child]] > end[host[parent[child]]]]
-    moved.update(host[over].tolist())
-    rows = np.array(sorted(moved, key=lambda row: int(model.slices.start[row])), np.int64)
-    return dict(zip(rows.tolist(), _lanes(model, rows), strict=True))
+    return rows[child[slices.end[rows[child]] > slices.end[rows[parent[child]]]]]
 
 
 def _lanes(model: Model, rows: Column) -> list[int]:
@@ -109,7 +117,7 @@ def _readable(text: bytes, piece: Piece, tracks: dict[int, int]) -> bytes:
 
 
 def _track_names(model: Model, tracks: dict[int, int]) -> Iterator[dict[str, Any]]:
-    names = {track: f"communication {track - TRACKS}" for track in sorted(set(tracks.values()))}
+    names = {track: f"overlapping ranges {track - TRACKS}" for track in sorted(set(tracks.values()))}
     if (model.extras.get("marks") or {}).get("start"):
         names[MARK_TRACK] = "mstx"
     if (model.extras.get("collections") or {}).get("start"):
