@@ -3,6 +3,7 @@ what a plain reader finds."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -31,7 +32,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 end, step = time.time() + 240, 0
 while time.time() < end:
     step += 1
-    handle = mstx.range_start(f"step {step}", None)
+    handle = mstx.range_start(f"batch {step}", None)
     model(torch.randn(2, 8)).sum().backward()
     optimizer.step()
     mstx.range_end(handle)
@@ -71,7 +72,7 @@ def test_a_database(whole: Job) -> None:
             "select s.value, e.startNs, e.endNs from MSTX_EVENTS e join STRING_IDS s on s.id = e.message"
         ).fetchall()
         assert database.execute("select rankId from RANK_DEVICE_MAP").fetchall() in ([], [(7,)])
-    found = [int(name.split()[1]) for name, _, _ in rows if name.startswith("step ")]
+    found = [int(name.split()[1]) for name, _, _ in rows if name.startswith("batch ")]
     assert len(found) >= 18 and sorted(found) == list(range(min(found), max(found) + 1))  # none is missing
     assert all(start < end for _, start, end in rows)
 
@@ -81,7 +82,7 @@ def test_json_lines_with_a_filter(whole: Job) -> None:
     collected(whole, folder, "--export-type", "Jsonl", "--filter", "Marker:5,7")
     lines = [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
     names = [line["name"] for line in lines if line["kind"] == "Marker"]
-    assert names and all(set(name) & {"5", "7"} for name in names if name.startswith("step "))
+    assert names and all(set(name) & {"5", "7"} for name in names if name.startswith("batch "))
 
 
 def records(daemon: Daemon) -> list[dict[str, Any]]:
@@ -114,3 +115,37 @@ def test_a_trace_and_a_monitor_exclude_each_other(whole: Job) -> None:
     assert "a trace is running" in refused.stderr
     # The process holds to it too, whatever a daemon lets through.
     assert "Traceback" not in log(whole.folder, whole.pid) and "ERR00005" not in log(whole.folder, whole.pid)
+
+
+LAUNCHES = """
+import runpy, time
+end = time.time() + 240
+main = runpy.run_path({example!r})["main"]
+while time.time() < end:
+    main()
+"""
+
+
+def test_kernels_of_the_simulated_device(folder: Path) -> None:
+    pytest.importorskip("asc")
+    example = Path(__file__).resolve().parents[3] / "examples" / "pyasc" / "add_queues.py"
+    (folder / "launches.py").write_text(LAUNCHES.format(example=str(example)))
+    words = [sys.executable, "-m", "npuscope", "monitor", "run", "--simulate", str(folder / "launches.py")]
+    with serving(folder) as daemon, running(folder, words, agents(folder)) as process:
+        known(daemon, [process.pid])
+        flags = ("--mspti-activity-kind", "Kernel,RuntimeAPI", "--report-interval-s", "1")
+        monitor(daemon, "--npu-monitor-start", *flags, "--log-file", str(folder / "out"))
+
+        def kernels() -> list[tuple[str, int]]:
+            query = "select s.value, t.endNs - t.startNs from TASK t join COMPUTE_TASK_INFO c using (globalTaskId) " \
+                "join STRING_IDS s on s.id = c.name"  # fmt: skip
+            for path in (folder / "out").glob("*.db"):
+                with contextlib.closing(sqlite3.connect(path)) as database:
+                    return database.execute(query).fetchall()
+            return []
+
+        wait_until(lambda: len(kernels()) > 2, 120, "no kernel came")
+        monitor(daemon, "--npu-monitor-stop")
+        shows(daemon, process.pid, monitor="Idle", monitorEnded="stopped")
+        assert {name for name, _ in kernels()} == {"add_kernel"}
+        assert len({length for _, length in kernels()}) == 1  # modelled: the same each time
