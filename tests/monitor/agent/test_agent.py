@@ -96,11 +96,9 @@ def test_a_monitor_from_start_to_end_and_a_trace_in_between(played: Played, coun
 def test_several_orders_are_fetched_one_after_another(played: Played, counter: Counter) -> None:
     for number in range(5):
         counter.order(START if number % 2 == 0 else STOP)
-    counter.order("")
-    told: list[object] = []
     while len(played.made) < 3 or played.agent.standing != Standing(True, ending=Ending.STOPPED):
-        told.append(standing(counter.status(Channel.MONITOR)))
-    assert [made.closed for made in played.made] == [1, 1, 0] and len(told) >= 5
+        counter.order("")
+    assert [made.closed for made in played.made] == [1, 1, 0]
 
 
 def test_the_last_words(played: Played, counter: Counter) -> None:
