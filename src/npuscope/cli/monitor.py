@@ -14,6 +14,7 @@ import click
 
 from npuscope.cli.certificates import daemon_certificates
 from npuscope.cli.lines import read_lines
+from npuscope.cli.monitor_parse import parse
 from npuscope.errors import UserError
 from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
@@ -37,6 +38,9 @@ def command() -> None:
 
     The daemon runs on each node; `dyno` asks it.
     """
+
+
+command.add_command(parse)
 
 
 @command.command("daemon")

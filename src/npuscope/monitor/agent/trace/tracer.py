@@ -135,8 +135,7 @@ class Tracer:
             self._by_time(job)
         job.done.wait()
         if job.parser is not None and job.folder is not None:
-            self._parsers[job.parser.pid] = job.folder
-            job.parser.watch(job.folder, lambda problem, pid=job.parser.pid: self._parsed(pid, problem))
+            self._watch(job.parser, job.folder)
 
     def _never_steps(self, job: Job) -> bool:
         """Whether the process has not taken a single step in the time allowed. The trace is then one by time."""
@@ -201,6 +200,10 @@ class Tracer:
             if self._job is job:
                 self._job = None
             job.done.set()
+
+    def _watch(self, parser: Parser, folder: Path) -> None:
+        self._parsers[parser.pid] = folder
+        parser.watch(folder, lambda problem: self._parsed(parser.pid, problem))
 
     def _parsed(self, pid: int, problem: str) -> None:
         folder = self._parsers.pop(pid, None)

@@ -80,11 +80,14 @@ class _Contents:
             yield "OP_MEMORY", self._blocks()
             yield "MEMORY_RECORD", self._memory()
         collections = self.model.extras.get("collections") or {}
-        yield "GC_RECORD", zip(
-            collections.get("start", []),
-            collections.get("end", []),
-            (self._thread(thread) for thread in collections.get("thread", [])),
-            strict=True,
+        yield (
+            "GC_RECORD",
+            zip(
+                collections.get("start", []),
+                collections.get("end", []),
+                (self._thread(thread) for thread in collections.get("thread", [])),
+                strict=True,
+            ),
         )
         use = self.model.extras.get("host") or {}
         times = use.get("time", [])

@@ -50,9 +50,7 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
         "allocationTotalReserved allocationTotalActive releaseTotalAllocated releaseTotalReserved releaseTotalActive "
         "streamPtr deviceId"
     ),
-    "MEMORY_RECORD": _integers(
-        "component timestamp totalAllocated totalReserved totalActive streamPtr deviceId"
-    ),
+    "MEMORY_RECORD": _integers("component timestamp totalAllocated totalReserved totalActive streamPtr deviceId"),
     "GC_RECORD": {**_TIMES, "globalTid": "INTEGER"},
     "CPU_USAGE": {"timestampNs": "INTEGER", "cpuId": "INTEGER", "usage": "NUMERIC"},
     "HOST_MEM_USAGE": {"timestampNs": "INTEGER", "usage": "NUMERIC"},
