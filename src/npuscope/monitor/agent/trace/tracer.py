@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from npuscope.monitor.agent.rank import rank
 from npuscope.monitor.agent.trace import naming
-from npuscope.monitor.agent.trace.distributed import whereabouts
 from npuscope.monitor.agent.trace.job import Job
 from npuscope.monitor.agent.trace.parser import Parser
 from npuscope.monitor.agent.trace.request import NEXT_STEP, Refused, Request, read_request
@@ -94,10 +94,10 @@ class Tracer:
         self._job, self._parsers = None, {}
 
     def _plan(self, request: Request) -> None:
-        rank = whereabouts()["rank"]
-        if request.ranks is not None and rank not in request.ranks:
+        own = rank()
+        if request.ranks is not None and own not in request.ranks:
             listed = ",".join(map(str, sorted(request.ranks))) or "nobody"
-            self._log.info(f"no trace here: this is rank {rank}, and the trace is of {listed}")
+            self._log.info(f"no trace here: this is rank {own}, and the trace is of {listed}")
             return
         folder = naming.require_folder(request.folder)
         for name in naming.sweep(folder):
