@@ -1,5 +1,5 @@
-"""Tables of `ascend_pytorch_profiler_<rank>.db`: those of the monitor's databases and the framework's, names, columns and
-types as the vendor's guide to the Ascend PyTorch Profiler lists them. A table without rows is not made."""
+"""Tables of `ascend_pytorch_profiler_<rank>.db`: those of the monitor's databases and the framework's, with the names,
+columns and types of the vendor's guide to the Ascend PyTorch Profiler. A table without rows is not made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def _integers(names: str) -> str:
     return ", ".join(f"{name} INTEGER" for name in names.split())
 
 
-TABLES: Mapping[str, str] = MONITOR_TABLES | {
+TABLES: Mapping[str, str] = {
+    **MONITOR_TABLES,
     "STRING_IDS": "id INTEGER PRIMARY KEY, value TEXT",
     "PYTORCH_API": _integers(
         "startNs endNs globalTid connectionId name sequenceNumber fwdThreadId inputDtypes inputShapes callchainId type"
