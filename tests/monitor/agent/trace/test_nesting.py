@@ -58,4 +58,6 @@ def test_covered_time_is_that_of_the_moments(one: list[tuple[int, int]], other: 
 
     window = np.array([10]), np.array([50])
     assert covered(cover(one), *window)[0] == len(moments(one) & set(range(10, 50)))
-    assert covered(common(cover(one), cover(other)), *window)[0] == len(moments(one) & moments(other) & set(range(10, 50)))
+    assert covered(common(cover(one), cover(other)), *window)[0] == len(
+        moments(one) & moments(other) & set(range(10, 50))
+    )
