@@ -13,7 +13,6 @@ from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
 from npuscope.profiler.cores import core_names
 from npuscope.profiler.counters import count
-from npuscope.profiler.ingest import write_dumps
 from npuscope.profiler.insight import Blocks, Mode, wanted_types
 from npuscope.profiler.instruction_timeline.communication import communication
 from npuscope.profiler.instruction_timeline.drawn import Drawn, drawn
@@ -133,6 +132,8 @@ class LaunchFiles:
 
     def _dump(self) -> None:
         """The logs that a simulator would have written, and what the viewer's code tables hold."""
+        from npuscope.profiler.ingest import write_dumps
+
         timeline = self._of_cores().timeline
         write_dumps(timeline, self.place.inside("dump").file(""))
         report = self.place.inside(REPORT)
