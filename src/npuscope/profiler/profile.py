@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from npuscope.profiler.counters import Counters
     from npuscope.profiler.critical_path import CriticalPath
     from npuscope.profiler.hot_spots import HotSpots
+    from npuscope.profiler.instruction_timeline.placed import Placed
     from npuscope.profiler.summary import Summary
     from npuscope.profiler.table import Table
 
@@ -46,6 +47,14 @@ class Profile:
         from npuscope.profiler.critical_path import critical_path
 
         return critical_path(self.timeline)
+
+    @cached_property
+    def placed(self) -> Placed:
+        """Where and how long each slice is drawn, as all files have it."""
+        from npuscope.profiler.instruction_timeline.drawn import drawn
+        from npuscope.profiler.instruction_timeline.placed import Placed
+
+        return Placed(self.timeline, drawn(self.timeline))
 
     @cached_property
     def summary(self) -> Summary:
