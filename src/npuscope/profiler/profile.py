@@ -12,7 +12,7 @@ from npuscope.trace.timeline import Timeline
 if TYPE_CHECKING:
     from npuscope.profiler.advice.advice import Advice
     from npuscope.profiler.advice.engine import Rule
-    from npuscope.profiler.busy import Busy
+    from npuscope.profiler.busy import Busy, Working
     from npuscope.profiler.charts.cache_map import CacheMap
     from npuscope.profiler.charts.compute_load import ComputeLoad
     from npuscope.profiler.charts.heat_map import HeatMap
@@ -40,6 +40,13 @@ class Profile:
         from npuscope.profiler.busy import busy
 
         return busy(self.timeline)
+
+    @cached_property
+    def working(self) -> Working:
+        """What of each pipe ran at the same time as another."""
+        from npuscope.profiler.busy import Working
+
+        return Working(self.timeline)
 
     @cached_property
     def critical_path(self) -> CriticalPath:
