@@ -12,12 +12,8 @@ from npuscope.errors import UserError
 from npuscope.frontends.heap import Heap
 from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
-<<<<<<< HEAD
 from npuscope.mstx.ranges import Ranges
-from npuscope.npu.chip import Chip, load_chip
-=======
 from npuscope.npu.chip import DEFAULT_CHIP, Chip, load_chip
->>>>>>> wt-Q
 from npuscope.npu.device_addresses import DeviceAddresses, owner_of
 from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores
 from npuscope.npu.memory import GlobalMemory, borrow
