@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from agent import jobs
-from agent.parts import Bench
+from agent.parts import Bench, Counter
 from daemon_process import Daemon, environment
 from training import running
 
@@ -22,6 +22,14 @@ from training import running
 def bench(tmp_path: Path) -> Bench:
     """A collector on its own."""
     return Bench(tmp_path)
+
+
+@pytest.fixture
+def counter(folder: Path) -> Iterator[Counter]:
+    """A daemon by hand."""
+    counter = Counter(folder)
+    yield counter
+    counter.close()
 
 
 @contextmanager
