@@ -103,7 +103,7 @@ def peer(tool: str, ranks: int) -> None:
         words = [sys.executable, "-m", "npuscope", "cluster", str(folder), "--processes", "1", "-o", f"{name}/ours"]
         ours, work = timed(words)
         print(
-            f"npuscope cluster, {ranks} ranks, one process, page and tables too: {ours:.1f} s, {work:.1f} s of processor",
+            f"npuscope cluster, {ranks} ranks, one process, page and tables: {ours:.1f} s, {work:.1f} s of processor",
             flush=True,
         )
         for recipe in RECIPES:
