@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from npuscope.cli.profile_options import profile_options
-from npuscope.cli.session import ARGUMENTS
+from npuscope.cli.script import ARGUMENTS
 
 
 @click.command("profile", context_settings=ARGUMENTS)

@@ -16,9 +16,6 @@ from npuscope.frontends.uninitialised import Poison
 from npuscope.npu.chip import load_chip
 from npuscope.trace.recorder import Consumer, Recorder
 
-ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-"""Options after the script are the script's own."""
-
 
 def script_options(command: Callable[..., int]) -> Callable[..., int]:
     """The options and arguments that `check`, `run` and `record` share."""

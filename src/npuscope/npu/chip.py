@@ -14,6 +14,9 @@ from npuscope.npu.overrides import numbers_of, overridden
 from npuscope.npu.timing_facts import Timing
 from npuscope.trace.schema import Pipe, Space
 
+DEFAULT_CHIP = "Ascend910B1"
+"""What a launch runs on where nobody names a chip."""
+
 FRACTAL_ROWS = 16
 """Rows and columns of what the cube multiplies in one step (hardware.md 2.4)."""
 

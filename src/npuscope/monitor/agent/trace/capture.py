@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from npuscope.monitor.agent.processors.host import host_name, host_number
 from npuscope.monitor.agent.trace import naming
 from npuscope.monitor.agent.trace.distributed import whereabouts
 from npuscope.monitor.agent.trace.garbage import Collections
@@ -136,14 +136,9 @@ class Capture:
 
     def _metadata(self, ended: int, partial: str) -> dict[str, Any]:
         torch = sys.modules["torch"]
-        place = whereabouts()
-        return {
-            "rank": place["rank"],
-            "world_size": place["world_size"],
-            "backend": place["backend"],
-            "local_rank": place["local_rank"],
-            "parallel_group_info": place["groups"],
-            "host": socket.gethostname(),
+        return whereabouts() | {
+            "host": host_name(),
+            "host_uid": host_number(),
             "pid": os.getpid(),
             "start_ns": self._began,
             "end_ns": ended,

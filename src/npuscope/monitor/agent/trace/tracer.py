@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from npuscope.monitor.agent.rank import rank
 from npuscope.monitor.agent.trace import naming
-from npuscope.monitor.agent.trace.distributed import whereabouts
 from npuscope.monitor.agent.trace.job import Job
 from npuscope.monitor.agent.trace.parser import Parser
 from npuscope.monitor.agent.trace.request import NEXT_STEP, Refused, Request, read_request
@@ -94,10 +94,10 @@ class Tracer:
         self._job, self._parsers = None, {}
 
     def _plan(self, request: Request) -> None:
-        rank = whereabouts()["rank"]
-        if request.ranks is not None and rank not in request.ranks:
+        own = rank()
+        if request.ranks is not None and own not in request.ranks:
             listed = ",".join(map(str, sorted(request.ranks))) or "nobody"
-            self._log.info(f"no trace here: this is rank {rank}, and the trace is of {listed}")
+            self._log.info(f"no trace here: this is rank {own}, and the trace is of {listed}")
             return
         folder = naming.require_folder(request.folder)
         for name in naming.sweep(folder):
@@ -135,8 +135,7 @@ class Tracer:
             self._by_time(job)
         job.done.wait()
         if job.parser is not None and job.folder is not None:
-            self._parsers[job.parser.pid] = job.folder
-            job.parser.watch(job.folder, lambda problem, pid=job.parser.pid: self._parsed(pid, problem))
+            self._watch(job.parser, job.folder)
 
     def _never_steps(self, job: Job) -> bool:
         """Whether the process has not taken a single step in the time allowed. The trace is then one by time."""
@@ -201,6 +200,10 @@ class Tracer:
             if self._job is job:
                 self._job = None
             job.done.set()
+
+    def _watch(self, parser: Parser, folder: Path) -> None:
+        self._parsers[parser.pid] = folder
+        parser.watch(folder, lambda problem: self._parsed(parser.pid, problem))
 
     def _parsed(self, pid: int, problem: str) -> None:
         folder = self._parsers.pop(pid, None)

@@ -96,12 +96,11 @@ def _opening(model: Model) -> bytes:
 
 def _moved(text: bytes, piece: Piece, tracks: dict[int, int]) -> bytes:
     """The text of a piece, ranges moved to their tracks."""
-    rows = [row for row in tracks if piece.first_row <= row < piece.last_row]
+    rows = [row for row in range(piece.first_row, piece.last_row) if row in tracks] if tracks else []
     if not rows:
         return text
-    numbers = iter([tracks[row] for row in sorted(rows)])
-    expected = len(rows)
-    if len(ANNOTATED.findall(text)) == expected:
+    numbers = iter([tracks[row] for row in rows])
+    if len(ANNOTATED.findall(text)) == len(rows):
         return ANNOTATED.sub(lambda found: found[1] + b"%d" % next(numbers), text)
     return _readable(text, piece, tracks)
 

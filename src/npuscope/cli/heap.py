@@ -1,0 +1,22 @@
+"""The memory that this process has from the system."""
+
+from __future__ import annotations
+
+import ctypes
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""mallopt(3): how much free memory is kept, and from which size on a piece comes from the system by itself."""
+ALL, LARGEST = (1 << 31) - 1, 1 << 25
+"""The most that the two may be."""
+
+
+def keep_memory() -> None:
+    """Let what arrays leave be there for the next ones, rather than be given back to the system and asked for again,
+    page by page: this saves a command that goes over a million rows many times a tenth of its time. Does nothing where
+    the C library has no such choice."""
+    try:
+        choose = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    choose(M_MMAP_THRESHOLD, LARGEST)
+    choose(M_TRIM_THRESHOLD, ALL)
