@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
+from npuscope.npu.timing.compiled import outer_free
 from npuscope.profiler.ingest import scan
 from npuscope.profiler.ingest.groups import number
 from npuscope.profiler.ingest.text import read_parts
@@ -49,6 +49,10 @@ class Moves:
     end: np.ndarray
 
 
+SUB, SOURCE, TARGET, ADDRESS, SIZE, NUMBER, START, END = range(8)
+"""Fields of `Moves` after the first, as rows of a table."""
+
+
 def read_moves(parts: Sequence[Path]) -> Moves:
     """The transfers of a core. Raises OSError."""
     text = read_parts(parts)
@@ -61,64 +65,58 @@ def gather(lines: np.ndarray) -> Moves:
     of it."""
     stretch, examples = number(lines[scan.MOVE_INSTRUCTION], lines[scan.MOVE_TAG])
     unit = lines[scan.MOVE_UNIT].clip(0, SPACES.size - 1)
-    told = _telling(stretch, unit, lines[scan.MOVE_WRITES], examples.size)
+    told = np.empty(stretch.size, np.bool_)
+    _telling(stretch, unit, lines[scan.MOVE_WRITES], np.full(examples.size, WRITTEN), told)
     request, requests = number(np.where(told, stretch, -1), lines[scan.MOVE_REQUEST])
-    table = _gather(lines, unit, stretch, examples.size, told, request, requests.size)
+    table = np.full((len(fields(Moves)) - 1, examples.size), UNKNOWN, np.int64)
+    table[[SIZE, NUMBER]] = 0
+    _gather(lines, unit, stretch, told, request, np.zeros(requests.size, np.bool_), table)
     return Moves(lines[scan.MOVE_INSTRUCTION][examples], *table)
 
 
-@njit(cache=True, nogil=True)
-def _telling(stretch: np.ndarray, unit: np.ndarray, writes: np.ndarray, count: int) -> np.ndarray:
-    """Which lines tell amount and time of their stretch, (lines,) bool."""
-    side = np.full(count, WRITTEN)
+@outer_free
+def _telling(stretch: np.ndarray, unit: np.ndarray, writes: np.ndarray, side: np.ndarray, told: np.ndarray) -> None:
+    """Mark in `told` (lines,) which lines tell amount and time of their stretch. `side`: (stretches,), all WRITTEN."""
     for row in range(stretch.size):
         here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
         side[stretch[row]] = min(side[stretch[row]], here)
-    told = np.empty(stretch.size, np.bool_)
     for row in range(stretch.size):
         wanted = side[stretch[row]]
         here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
         told[row] = here == wanted
-    return told
 
 
-@njit(cache=True, nogil=True)
+@outer_free
 def _gather(
     lines: np.ndarray,
     unit: np.ndarray,
     stretch: np.ndarray,
-    count: int,
     told: np.ndarray,
     request: np.ndarray,
-    requests: int,
-) -> np.ndarray:
-    """(8, stretches): the fields of `Moves` after the first."""
-    table = np.full((8, count), UNKNOWN, np.int64)
-    sub, source, target, address, size, number_of, start, end = table
-    size[:] = 0
-    number_of[:] = 0
-    counted = np.zeros(requests, np.bool_)
+    counted: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """Fill `table` (fields of `Moves` after the first, stretches). `counted` is false for each of the requests."""
     for row in range(stretch.size):
         of = stretch[row]
         space = SPACES[unit[row]]
         if lines[scan.MOVE_WRITES, row]:
-            if target[of] == UNKNOWN:
-                target[of] = space
-        elif source[of] == UNKNOWN:
-            source[of] = space
-        if unit[row] >= scan.UB_UNIT and sub[of] == UNKNOWN:
-            sub[of] = unit[row] - scan.UB_UNIT
-        if unit[row] == scan.GM_UNIT and address[of] == UNKNOWN:
-            address[of] = lines[scan.MOVE_ADDRESS, row]
+            if table[TARGET, of] == UNKNOWN:
+                table[TARGET, of] = space
+        elif table[SOURCE, of] == UNKNOWN:
+            table[SOURCE, of] = space
+        if unit[row] >= scan.UB_UNIT and table[SUB, of] == UNKNOWN:
+            table[SUB, of] = unit[row] - scan.UB_UNIT
+        if unit[row] == scan.GM_UNIT and table[ADDRESS, of] == UNKNOWN:
+            table[ADDRESS, of] = lines[scan.MOVE_ADDRESS, row]
         if not told[row]:
             continue
         tick = lines[scan.MOVE_TICK, row]
-        if start[of] == UNKNOWN or tick < start[of]:
-            start[of] = tick
-        end[of] = max(end[of], tick)
-        bytes_ = lines[scan.MOVE_SIZE, row]
-        if bytes_ >= 0 and not counted[request[row]]:
+        if table[START, of] == UNKNOWN or tick < table[START, of]:
+            table[START, of] = tick
+        table[END, of] = max(table[END, of], tick)
+        size = lines[scan.MOVE_SIZE, row]
+        if size >= 0 and not counted[request[row]]:
             counted[request[row]] = True
-            size[of] += bytes_
-            number_of[of] += 1
-    return table
+            table[SIZE, of] += size
+            table[NUMBER, of] += 1
