@@ -1,11 +1,13 @@
-"""Numbers for things that are equal, and what belongs to what: compiled passes over columns."""
+"""Numbers for things that are equal, and what belongs to what."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from npuscope.npu.timing.compiled import inner, outer_free
+from npuscope.npu.timing.compiled import outer_free
 
+SHORT = 1 << 16
+"""Codes up to which rows are grouped by counting, which takes a tenth of the time of comparing."""
 RETIRE_GAP = 8
 """Retirements of one pc at most this many cycles apart are those of one instruction's parts (opprof.md 4.3)."""
 POP_GAP = 1
@@ -48,32 +50,17 @@ def number(first: np.ndarray, second: np.ndarray | None = None) -> tuple[np.ndar
 
 def ranks(codes: np.ndarray, count: int) -> np.ndarray:
     """How many rows of the same code stand before each row; codes lie in 0..count."""
+    order, begins = grouped(codes, count)
     found = np.empty(codes.size, np.int64)
-    _ranks(codes, np.zeros(count, np.int64), found)
+    found[order] = np.arange(codes.size) - np.repeat(begins[:-1], np.diff(begins))
     return found
-
-
-@outer_free
-def _ranks(codes: np.ndarray, seen: np.ndarray, found: np.ndarray) -> None:
-    for row in range(codes.size):
-        found[row] = seen[codes[row]]
-        seen[codes[row]] += 1
 
 
 def grouped(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """(rows ordered by code and within a code as they stand, (count + 1) places where each code begins)."""
     begins = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=count))))
-    order = np.empty(codes.size, np.int64)
-    _ordered(codes, begins.copy(), order)
-    return order, begins
-
-
-@outer_free
-def _ordered(codes: np.ndarray, free: np.ndarray, order: np.ndarray) -> None:
-    """Put each row at the next free place of its code."""
-    for row in range(codes.size):
-        order[free[codes[row]]] = row
-        free[codes[row]] += 1
+    short = codes.astype(np.uint16) if count <= SHORT else codes
+    return np.argsort(short, kind="stable"), begins
 
 
 def pair(
@@ -87,67 +74,50 @@ def pair(
     """(row of the retirement of each pop, fates of pops, fates of retirements): the k-th pop of a code goes with its
     k-th retirement. Where their numbers differ and `merge` is set, parts are put together first; what is too much at
     the end stays unmatched (opprof.md 4.3)."""
-    pops, pop_begins = grouped(pop_code, count)
-    retires, retire_begins = grouped(retire_code, count)
     partner = np.full(pop_code.size, -1, np.int64)
     pop_fate = np.full(pop_code.size, UNMATCHED, np.int8)
     retire_fate = np.full(retire_code.size, UNMATCHED, np.int8)
-    _pair(
-        pops, pop_begins, pop_tick, pop_fate, retires, retire_begins, retire_tick, retire_fate, int(merge), partner
-    )  # fmt: skip
+    pops, pop_begins = grouped(pop_code, count)
+    retires, retire_begins = grouped(retire_code, count)
+    if merge:
+        more = _thinned(retire_begins, pop_begins)
+        retires, retire_begins = _thin(retires, retire_code, retire_tick, more, RETIRE_GAP, retire_fate, pops=False)
+        more = _thinned(pop_begins, retire_begins)
+        pops, pop_begins = _thin(pops, pop_code, pop_tick, more, POP_GAP, pop_fate, pops=True)
+    counts = np.minimum(np.diff(pop_begins), np.diff(retire_begins))
+    turn = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    pop, retire = pops[np.repeat(pop_begins[:-1], counts) + turn], retires[np.repeat(retire_begins[:-1], counts) + turn]
+    right = pop_tick[pop] <= retire_tick[retire]
+    pop_fate[pop] = retire_fate[retire] = np.where(right, PAIRED, REVERSED)
+    partner[pop[right]] = retire[right]
     return partner, pop_fate, retire_fate
 
 
-@inner
-def _thin(rows: np.ndarray, begin: int, end: int, ticks: np.ndarray, gap: int, fate: np.ndarray, of_pops: int) -> int:
-    """Merge those of the rows of one pc, which stand in ``rows[begin:end]``, that follow each other within `gap` cycles
-    (exactly that many for pops), and put those that stay to the front; where they end. A run of retirements is known by
-    its last row, one of pops by its first."""
-    last = begin
-    before = ticks[rows[begin]]
-    for place in range(begin + 1, end):
-        row = rows[place]
-        apart = ticks[row] - before
-        before = ticks[row]
-        if apart != gap if of_pops else (apart < 0 or apart > gap):
-            last += 1
-            rows[last] = row
-        elif of_pops:
-            fate[row] = MERGED
-        else:
-            fate[rows[last]] = MERGED
-            rows[last] = row
-    return last + 1
+def _thinned(begins: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Of which codes there are more than of the other kind, which has some, (codes,) bool."""
+    return (np.diff(begins) > np.diff(others)) & (np.diff(others) > 0)
 
 
-@outer_free
-def _pair(
-    pops: np.ndarray,
-    pop_begins: np.ndarray,
-    pop_tick: np.ndarray,
-    pop_fate: np.ndarray,
-    retires: np.ndarray,
-    retire_begins: np.ndarray,
-    retire_tick: np.ndarray,
-    retire_fate: np.ndarray,
-    merge: int,
-    partner: np.ndarray,
-) -> None:
-    """As `pair`, whose results are filled in; rows are grouped by code, and those that are merged lose their place."""
-    for code in range(pop_begins.size - 1):
-        ours, our_end = pop_begins[code], pop_begins[code + 1]
-        theirs, their_end = retire_begins[code], retire_begins[code + 1]
-        if merge and our_end > ours and their_end > theirs:
-            if their_end - theirs > our_end - ours:
-                gap, of_pops = np.int64(RETIRE_GAP), np.int64(0)
-                their_end = _thin(retires, theirs, their_end, retire_tick, gap, retire_fate, of_pops)
-            if their_end - theirs < our_end - ours:
-                gap, of_pops = np.int64(POP_GAP), np.int64(1)
-                our_end = _thin(pops, ours, our_end, pop_tick, gap, pop_fate, of_pops)
-        for place in range(min(our_end - ours, their_end - theirs)):
-            pop, retire = pops[ours + place], retires[theirs + place]
-            if pop_tick[pop] > retire_tick[retire]:
-                pop_fate[pop] = retire_fate[retire] = REVERSED
-            else:
-                pop_fate[pop] = retire_fate[retire] = PAIRED
-                partner[pop] = retire
+def _thin(
+    rows: np.ndarray,
+    codes: np.ndarray,
+    ticks: np.ndarray,
+    chosen: np.ndarray,
+    gap: int,
+    fate: np.ndarray,
+    *,
+    pops: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, grouped by code, without those that are merged because they follow the one before within `gap` cycles
+    (exactly that many for pops), and where each code begins; only of the `chosen` codes (bool). A run of retirements is
+    known by its last row, one of pops by its first."""
+    code = codes[rows]
+    apart = np.diff(ticks[rows])
+    close = (apart == gap) if pops else (apart >= 0) & (apart <= gap)
+    close &= (code[1:] == code[:-1]) & chosen[code[1:]]
+    merged = np.zeros(rows.size, bool)
+    merged[1:] |= close & pops
+    merged[:-1] |= close & (not pops)
+    fate[rows[merged]] = MERGED
+    kept = rows[~merged]
+    return kept, np.concatenate(([0], np.cumsum(np.bincount(code[~merged], minlength=chosen.size))))

@@ -110,7 +110,10 @@ def _same(text: np.ndarray, start: int, end: int, other: int, other_end: int) ->
 @inner
 def _begins(text: np.ndarray, at: int, pattern: np.ndarray) -> bool:
     """Whether `pattern`, which holds no newline, stands at a place."""
-    return _part_begins(text, at, pattern, 0, pattern.size)
+    step = 0
+    while step < pattern.size and text[at + step] == pattern[step]:
+        step += 1
+    return step == pattern.size
 
 
 @inner
@@ -465,23 +468,6 @@ def _numbers_after(
             if after > place:
                 found[row] = value
             break
-
-
-def holding(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, pattern: np.ndarray) -> np.ndarray:
-    """Which spans hold `pattern`, (spans,) bool."""
-    found = np.zeros(starts.size, np.bool_)
-    _holding(text, starts, ends, pattern, found)
-    return found
-
-
-@outer_free
-def _holding(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, pattern: np.ndarray, found: np.ndarray) -> None:
-    """Mark the spans in `found`."""
-    for row in range(starts.size):
-        for at in range(starts[row], ends[row] - pattern.size + 1):
-            if text[at] == pattern[0] and _begins(text, at, pattern):
-                found[row] = True
-                break
 
 
 def span_hashes(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from npuscope.npu.timing.compiled import outer_free
 from npuscope.profiler.ingest import scan
 from npuscope.profiler.ingest.groups import number
 from npuscope.profiler.ingest.text import read_parts
@@ -18,6 +17,7 @@ from npuscope.trace.timeline import UNKNOWN
 NO_SUB = -1
 GM_SIDE, READ, WRITTEN = range(3)
 """Sides of a transfer, the one that is to be believed first."""
+LAST = np.iinfo(np.int64).max
 SPACES = np.full(64, UNKNOWN, np.int64)
 """The memory behind each unit."""
 for _unit, _space in (
@@ -49,10 +49,6 @@ class Moves:
     end: np.ndarray
 
 
-SUB, SOURCE, TARGET, ADDRESS, SIZE, NUMBER, START, END = range(8)
-"""Fields of `Moves` after the first, as rows of a table."""
-
-
 def read_moves(parts: Sequence[Path]) -> Moves:
     """The transfers of a core. Raises OSError."""
     text = read_parts(parts)
@@ -65,58 +61,44 @@ def gather(lines: np.ndarray) -> Moves:
     of it."""
     stretch, examples = number(lines[scan.MOVE_INSTRUCTION], lines[scan.MOVE_TAG])
     unit = lines[scan.MOVE_UNIT].clip(0, SPACES.size - 1)
-    told = np.empty(stretch.size, np.bool_)
-    _telling(stretch, unit, lines[scan.MOVE_WRITES], np.full(examples.size, WRITTEN), told)
+    here = np.where(unit == scan.GM_UNIT, GM_SIDE, np.where(lines[scan.MOVE_WRITES] != 0, WRITTEN, READ))
+    side = np.full(examples.size, WRITTEN)
+    np.minimum.at(side, stretch, here)
+    told = here == side[stretch]
     request, requests = number(np.where(told, stretch, -1), lines[scan.MOVE_REQUEST])
-    table = np.full((len(fields(Moves)) - 1, examples.size), UNKNOWN, np.int64)
-    table[[SIZE, NUMBER]] = 0
-    _gather(lines, unit, stretch, told, request, np.zeros(requests.size, np.bool_), table)
-    return Moves(lines[scan.MOVE_INSTRUCTION][examples], *table)
+    return _gathered(lines, unit, stretch, examples, told, request, requests.size)
 
 
-@outer_free
-def _telling(stretch: np.ndarray, unit: np.ndarray, writes: np.ndarray, side: np.ndarray, told: np.ndarray) -> None:
-    """Mark in `told` (lines,) which lines tell amount and time of their stretch. `side`: (stretches,), all WRITTEN."""
-    for row in range(stretch.size):
-        here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
-        side[stretch[row]] = min(side[stretch[row]], here)
-    for row in range(stretch.size):
-        wanted = side[stretch[row]]
-        here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
-        told[row] = here == wanted
+def _gathered(
+    lines: np.ndarray, unit: np.ndarray, stretch: np.ndarray, examples: np.ndarray, told: np.ndarray,
+    request: np.ndarray, requests: int,
+) -> Moves:  # fmt: skip
+    """The stretches, whose numbers are `stretch` (lines,) and whose first lines are `examples`. `told` are the lines
+    that tell of amount and time, `request` is the number of each line's request."""
+    count, space, writes = examples.size, SPACES[unit], lines[scan.MOVE_WRITES] != 0
+    start, end = np.full(count, LAST), np.full(count, UNKNOWN)
+    np.minimum.at(start, stretch[told], lines[scan.MOVE_TICK, told])
+    np.maximum.at(end, stretch[told], lines[scan.MOVE_TICK, told])
+    sized = np.flatnonzero(told & (lines[scan.MOVE_SIZE] >= 0))
+    counted = _first(request[sized], sized, requests)
+    counted = counted[counted != UNKNOWN]
+    size = np.zeros(count, np.int64)
+    np.add.at(size, stretch[counted], lines[scan.MOVE_SIZE, counted])
+    where = {
+        "sub": (unit - scan.UB_UNIT, unit >= scan.UB_UNIT),
+        "source": (space, ~writes & (space != UNKNOWN)),
+        "target": (space, writes & (space != UNKNOWN)),
+        "address": (lines[scan.MOVE_ADDRESS], (unit == scan.GM_UNIT) & (lines[scan.MOVE_ADDRESS] != UNKNOWN)),
+    }
+    first = {name: _first(stretch[known], values[known], count) for name, (values, known) in where.items()}
+    return Moves(
+        instruction=lines[scan.MOVE_INSTRUCTION][examples], **first, bytes=size,
+        requests=np.bincount(stretch[counted], minlength=count), start=np.where(start == LAST, UNKNOWN, start), end=end,
+    )  # fmt: skip
 
 
-@outer_free
-def _gather(
-    lines: np.ndarray,
-    unit: np.ndarray,
-    stretch: np.ndarray,
-    told: np.ndarray,
-    request: np.ndarray,
-    counted: np.ndarray,
-    table: np.ndarray,
-) -> None:
-    """Fill `table` (fields of `Moves` after the first, stretches). `counted` is false for each of the requests."""
-    for row in range(stretch.size):
-        of = stretch[row]
-        space = SPACES[unit[row]]
-        if lines[scan.MOVE_WRITES, row]:
-            if table[TARGET, of] == UNKNOWN:
-                table[TARGET, of] = space
-        elif table[SOURCE, of] == UNKNOWN:
-            table[SOURCE, of] = space
-        if unit[row] >= scan.UB_UNIT and table[SUB, of] == UNKNOWN:
-            table[SUB, of] = unit[row] - scan.UB_UNIT
-        if unit[row] == scan.GM_UNIT and table[ADDRESS, of] == UNKNOWN:
-            table[ADDRESS, of] = lines[scan.MOVE_ADDRESS, row]
-        if not told[row]:
-            continue
-        tick = lines[scan.MOVE_TICK, row]
-        if table[START, of] == UNKNOWN or tick < table[START, of]:
-            table[START, of] = tick
-        table[END, of] = max(table[END, of], tick)
-        size = lines[scan.MOVE_SIZE, row]
-        if size >= 0 and not counted[request[row]]:
-            counted[request[row]] = True
-            table[SIZE, of] += size
-            table[NUMBER, of] += 1
+def _first(group: np.ndarray, values: np.ndarray, groups: int) -> np.ndarray:
+    """The first value of each group, UNKNOWN for one without any, (groups,) int64."""
+    found = np.full(groups, UNKNOWN, np.int64)
+    found[group[::-1]] = values[::-1]
+    return found
