@@ -264,7 +264,7 @@ def _instructions(text: np.ndarray, columns: np.ndarray, words: np.ndarray, tabl
         columns[TICK, count], columns[PC, count], columns[IDENT, count] = tick, pc, ident
         columns[WORD, count], columns[START, count], columns[END, count] = word, start, end
         count += 1
-    return count, known, letters
+    return int(count), int(known), int(letters)
 
 
 @inner
@@ -330,7 +330,7 @@ def _points(
         points[0, count], points[1, count], points[2, count] = tick, kinds[found], address
         points[3, count], points[4, count] = start, end
         count += 1
-    return count
+    return int(count)
 
 
 @inner
@@ -424,7 +424,7 @@ def _moves(text: np.ndarray, moves: np.ndarray) -> int:
         while text[at] != NEWLINE:
             at += 1
         at += 1
-    return count
+    return int(count)
 
 
 def numbers_after(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, key: np.ndarray, base: int) -> np.ndarray:

@@ -35,7 +35,7 @@ class LogText:
         found = np.zeros(starts.size, bool)
         if starts.size:
             begin, end = int(starts.min()), int(ends.max())
-            part = memoryview(self.letters)[begin:end]
+            part = self.letters.data[begin:end]
             places = np.array([begin + match.start() for match in re.finditer(re.escape(pattern), part)], np.int64)
             last = np.maximum(ends - len(pattern) + 1, starts)
             found[:] = np.searchsorted(places, last) > np.searchsorted(places, starts)
