@@ -14,17 +14,18 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 
 ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
+    "mstx": frozenset({"errors"}),  # ranges of a script: the front ends and the monitor both read them
     "trace": frozenset({"errors"}),
     "npu": frozenset({"trace", "errors"}),
     "ascendc": frozenset({"npu", "trace", "errors"}),
     "tile": frozenset({"npu", "trace", "errors"}),
     "mlir": frozenset({"tile", "ascendc", "npu", "trace", "errors"}),
-    "frontends": frozenset({"mlir", "tile", "ascendc", "npu", "trace", "errors"}),
+    "frontends": frozenset({"mlir", "tile", "ascendc", "npu", "trace", "mstx", "errors"}),
     "sanitizer": frozenset({"trace", "errors"}),
     "profiler": frozenset({"npu", "trace", "errors"}),  # a peak is a fact of the chip
     "debugger": frozenset({"mlir", "ascendc", "npu", "trace", "errors"}),
-    "monitor": frozenset({"errors"}),
-    "report": frozenset({"sanitizer", "profiler", "trace", "errors"}),
+    "monitor": frozenset({"mstx", "errors"}),
+    "report": frozenset({"sanitizer", "profiler", "monitor", "trace", "errors"}),
     "pytest_plugin": frozenset({"cli"}),  # the door by which pytest comes in
     "__main__": frozenset({"cli"}),
 }

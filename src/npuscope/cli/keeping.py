@@ -21,7 +21,7 @@ from npuscope.cli.launched import LIST, Launched, cores_of, launch_file
 from npuscope.cli.script import FailFast
 from npuscope.cli.spooled_trace import SpooledTrace
 from npuscope.errors import UserError
-from npuscope.frontends.host_ranges import Ranges
+from npuscope.mstx.ranges import Ranges
 from npuscope.trace.recorder import Batch, Consumer
 from npuscope.trace.schema import Launch
 

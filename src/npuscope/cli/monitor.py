@@ -14,6 +14,8 @@ import click
 
 from npuscope.cli.certificates import daemon_certificates
 from npuscope.cli.lines import read_lines
+from npuscope.cli.monitor_parse import parse
+from npuscope.cli.monitor_run import run as run_job
 from npuscope.errors import UserError
 from npuscope.monitor.certificates.folder import NO_CERTS
 from npuscope.monitor.daemon.addresses import KINDS
@@ -35,8 +37,13 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 def command() -> None:
     """Trace and watch training jobs that already run.
 
-    The daemon runs on each node; `dyno` asks it.
+    The daemon runs on each node; `dyno` asks it. `run` starts a job with an agent that obeys `dyno npu-monitor` and
+    `dyno nputrace`.
     """
+
+
+command.add_command(parse)
+command.add_command(run_job)
 
 
 @command.command("daemon")

@@ -21,8 +21,8 @@ def front_ends() -> list[Any]:
 
 def install_all(session: Any) -> None:
     """Hook every front end into this process."""
-    from npuscope.frontends.host_ranges import supply_mstx
     from npuscope.frontends.torch_npu import alias_npu
+    from npuscope.mstx.module import supply_mstx
 
     alias_npu(session.notice)
     supply_mstx(session.ranges)

@@ -10,9 +10,9 @@ import numpy as np
 
 from npuscope.errors import UserError
 from npuscope.frontends.heap import Heap
-from npuscope.frontends.host_ranges import Ranges
 from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
+from npuscope.mstx.ranges import Ranges
 from npuscope.npu.chip import DEFAULT_CHIP, Chip, load_chip
 from npuscope.npu.device_addresses import DeviceAddresses, owner_of
 from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores

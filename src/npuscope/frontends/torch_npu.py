@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from npuscope.frontends import torch_devices
-from npuscope.frontends.host_ranges import attach_mstx
 from npuscope.frontends.imports import after_import, stand_in
 from npuscope.frontends.torch_devices import Devices, Notice
+from npuscope.mstx.module import attach_mstx
 
 _devices: list[Devices] = []
 """Those that are simulated in this process, once torch is there."""

@@ -11,6 +11,7 @@ from npuscope.monitor.metrics.intake import Intake
 from npuscope.monitor.metrics.plugin import BadData, parse
 from npuscope.monitor.metrics.record import Record
 from npuscope.monitor.protocol.npu_monitor import KINDS
+from npuscope.monitor.sinks.json_lines import stock_lines
 
 GOOD = {"deviceId": 3, "duration": 2500, "kind": "Kernel", "timestamp": 1_700_000_000_123_456_789}
 
@@ -42,6 +43,17 @@ def test_markers_have_a_domain_and_a_name() -> None:
     assert record.values["name"] == "step 1"
 
 
+def test_what_our_agent_says_besides() -> None:
+    spread = {"count": 4, "min": 100, "max": 1900, "p50": 200, "p99": 1900}
+    measurement = parse(message(**spread, pid=42, rank=5))
+    record = measurement.record({"pid": "7", "rank": "1"})
+    # The kernel says who sent it; the rank is what the process knows better than its environment.
+    assert record.labels == {"device": "3", "kind": "Kernel", "pid": "7", "rank": "5"}
+    assert record.values == {"timestamp": GOOD["timestamp"], "duration": 2500} | spread
+    assert parse(message(rank=-1)).record({"rank": "1"}).labels["rank"] == "1"
+    assert json.loads(stock_lines(record)[1].split("data = ")[1]) == GOOD | {"deviceId": "3"}
+
+
 @pytest.mark.parametrize(
     "payload",
     [
@@ -51,6 +63,7 @@ def test_markers_have_a_domain_and_a_name() -> None:
         message(duration=1.5), message(duration=None), message(duration=-1),
         message(deviceId=-2), message(deviceId="0"), message(deviceId=2**31), message(deviceId=2**64),
         message(kind=""), message(kind=5), message(domain=5), message(name=[]),
+        message(count="4"), message(p99=-1), message(rank=1.5), message(rank=-2), message(rank=2**31),
     ],
 )  # fmt: skip
 def test_what_is_no_measurement(payload: bytes) -> None:

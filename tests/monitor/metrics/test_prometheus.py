@@ -97,6 +97,22 @@ def test_every_kind_on_every_device_has_a_series_of_its_own(store: Store, promet
     }  # fmt: skip
 
 
+def test_how_the_durations_of_a_report_spread(store: Store, prometheus: Prometheus) -> None:
+    first = {"duration": 10**9, "count": 4, "min": 10**8, "max": 7 * 10**8, "p50": 10**8, "p99": 7 * 10**8}
+    second = {"duration": 2 * 10**9, "count": 6, "min": 2 * 10**8, "max": 10**9, "p50": 3 * 10**8, "p99": 9 * 10**8}
+    for values in (first, second):
+        records = [Record(1, "device", DEVICE, values)]
+        store.put(records)
+        prometheus.totals.add(records)
+    found = read(prometheus)
+    names = ("last", "min", "max", "p50", "p99")
+    shown = {name: found[f"npuscope_activity_{name}_seconds"] for name in names}
+    assert [value for ((_, value),) in shown.values()] == [2, 0.2, 1, 0.3, 0.9]
+    ((labels, count),) = found["npuscope_activity_records_total"]
+    assert count == 10
+    assert labels == {"host_name": "node7", "domain": "", **DEVICE}
+
+
 def test_sums_are_bounded(prometheus: Prometheus) -> None:
     for number in range(5000):
         prometheus.totals.add([Record(1, "device", DEVICE | {"domain": str(number)}, {"duration": 1})])

@@ -74,7 +74,25 @@ def _state(process: Mapping[str, Any]) -> tuple[str, str]:
     """What it does, what is wrong with it, and in which colour."""
     state, health = str(process.get("state")), process.get("health")
     words = [state, *([str(health)] if health else []), *(["launcher"] if process.get("launcher") else [])]
-    return ", ".join(words), "red" if health else COLOURS.get(state, "")
+    words += _agent(process)
+    wrong = health or process.get("lost") or process.get("monitorError")
+    return ", ".join(words), "red" if wrong else COLOURS.get(state, "")
+
+
+def _agent(process: Mapping[str, Any]) -> list[str]:
+    """What the agent in a process, or the vendor's plug-in, says of its monitor and its trace."""
+    words = []
+    if process.get("monitor") == "Running":
+        words.append("monitor runs")
+    elif ended := process.get("monitorEnded"):
+        words.append(f"monitor {ended}")
+    if process.get("trace") in ("Running", "Ready"):
+        words.append(f"trace {str(process['trace']).lower()}")
+    if lost := process.get("lost"):
+        words.append(f"{lost} records lost")
+    if error := process.get("monitorError"):
+        words.append(f"last command: {error}")
+    return words
 
 
 def _number(process: Mapping[str, Any]) -> str:

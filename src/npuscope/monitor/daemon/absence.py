@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -16,7 +16,7 @@ from npuscope.monitor.protocol.fabric import Dialect
 
 SWITCHES = {
     Dialect.KINETO: ("KINETO_USE_DAEMON",),
-    Dialect.MSMONITOR: ("MSMONITOR_USE_DAEMON", "KINETO_USE_DAEMON"),
+    Dialect.MSMONITOR: ("MSMONITOR_USE_DAEMON", "KINETO_USE_DAEMON", "NPUSCOPE_AGENT"),
 }
 OTHER_CLIENT = {
     Dialect.KINETO: "process {} is registered by stock PyTorch: `dyno gputrace` traces it",
@@ -27,14 +27,14 @@ MOST_NAMED = 3
 MOST_LOOKED_AT = 8192
 
 
-def explained(outcome: Outcome, order: Order, registered: Mapping[int, Dialect]) -> Outcome:
+def explained(outcome: Outcome, order: Order, registered: Mapping[int, Collection[Dialect]]) -> Outcome:
     """The outcome, its reason completed by what /proc tells; `registered` are the processes that the daemon knows."""
     if outcome.matches:
         return _only_launchers(outcome)
     meant = _switched_on(order) if order.everyone else (pid for pid in order.pids if pid > 0)
-    missing = (pid for pid in meant if registered.get(pid) is not order.dialect)
+    missing = (pid for pid in meant if order.dialect not in registered.get(pid, ()))
     notes = [
-        OTHER_CLIENT[registered[pid]].format(pid) if pid in registered else why_absent(pid, order)
+        OTHER_CLIENT[next(iter(registered[pid]))].format(pid) if pid in registered else why_absent(pid, order)
         for pid in islice(missing, MOST_NAMED)
     ]
     return replace(outcome, reason="; ".join(note for note in (outcome.reason, *notes) if note))
@@ -67,7 +67,7 @@ def why_absent(pid: int, order: Order) -> str:
 
 def _obstacle(pid: int, variables: dict[str, str], order: Order) -> str:
     if order.dialect is Dialect.MSMONITOR:
-        return "it has not imported torch_npu yet, or runs in a container"
+        return "it has not imported torch_npu (or, with npuscope's agent, torch) yet, or runs in a container"
     theirs, ours = variables.get(DIRECTORY, ""), os.environ.get(DIRECTORY, "")
     if theirs and theirs != ours:
         return f"its {DIRECTORY} is {theirs}, the daemon's is {ours or 'not set'}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import pwd
 import socket
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npuscope.errors import UserError
-from npuscope.monitor.protocol.fabric import ABSTRACT_NAME, FILE_NAME, HOME_DATA_NAME, HOME_NAME, Dialect
+from npuscope.monitor.protocol.fabric import ABSTRACT_NAME, FILE_NAME, Dialect
+from npuscope.monitor.protocol.home import control_socket, data_socket, home
 
 LONGEST_PATH = 106
 RECEIVE_BUFFER = 4 * 1024 * 1024
@@ -43,9 +43,8 @@ def addresses(kinds: Sequence[str], environment: Mapping[str, str]) -> list[Addr
     if "directory" in kinds and directory:
         found.append(Address(f"{directory}/{FILE_NAME}".encode(), Dialect.KINETO, 0o666))
     if "home" in kinds:
-        home = pwd.getpwuid(os.getuid()).pw_dir
-        names = (HOME_NAME, HOME_DATA_NAME)
-        found += [Address(f"{home}/{name}".encode(), Dialect.MSMONITOR, 0o600) for name in names]
+        names = [name(home(environment)) for name in (control_socket, data_socket)]
+        found += [Address(name.encode(), Dialect.MSMONITOR, 0o600) for name in names]
     return found
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from npuscope.monitor.daemon.order import Order
+from npuscope.monitor.daemon.process import Sender
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.unmatched import why_nothing
 from npuscope.monitor.protocol.audience import is_for_monitor
 from npuscope.monitor.protocol.fabric import Channel
+from npuscope.monitor.protocol.standing import standing
 
 UNSAID, IDLE, RUNNING, READY = -1, 0, 1, 2
 """What the plug-in reports; `UNSAID` stands where it has reported nothing."""
@@ -29,17 +32,26 @@ def conflict(registry: Registry, order: Order) -> Conflict | None:
     own, other = Channel.TRACE, Channel.MONITOR
     if is_for_monitor(order.config):
         own, other = other, own
-    if _stands(registry, own) == UNSAID:
+    senders = _speakers(registry, order)
+    if _stands(registry, own, senders) == UNSAID:
         return Conflict("ineffective", _silence(registry, order, own))
-    if _stands(registry, other) == RUNNING:
+    if _stands(registry, other, senders) == RUNNING:
         return Conflict("ineffective", f"a {NAMES[other]} is running, and the two exclude each other")
-    if _stands(registry, other) in HARMLESS[other]:
+    if _stands(registry, other, senders) in HARMLESS[other]:
         return None
     return Conflict("unknown", _silence(registry, order, other))
 
 
-def _stands(registry: Registry, channel: Channel) -> int:
-    report = registry.statuses.get(channel)
+def _speakers(registry: Registry, order: Order) -> Sequence[Sender] | None:
+    """Whose reports count: those of the processes meant where each of them speaks for itself, as npuscope's agents do.
+    None for all: of the vendor's ranks only one registers, and others report."""
+    chosen = registry.chosen(order)
+    said = [registry.reports.of(sender).get(Channel.MONITOR) for sender in chosen]
+    return chosen if chosen and all(status and standing(status) for status in said) else None
+
+
+def _stands(registry: Registry, channel: Channel, senders: Sequence[Sender] | None) -> int:
+    report = registry.reports.foremost(channel, senders)
     return report.status if report else UNSAID
 
 

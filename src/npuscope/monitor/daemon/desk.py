@@ -98,7 +98,9 @@ class Desk:
         return reply
 
     def _explained(self, outcome: Outcome, order: Order) -> Outcome:
-        registered = {sender.pid: sender.dialect for sender in self._registrar(Registry.senders)}
+        registered: dict[int, set[Dialect]] = {}
+        for sender in self._registrar(Registry.senders):
+            registered.setdefault(sender.pid, set()).add(sender.dialect)
         return explained(outcome, order, registered)
 
     def _remember(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from npuscope.monitor.protocol.audience import is_for_monitor
 from npuscope.monitor.protocol.fabric import Dialect, Types
 
 SILENCE_SECONDS = 60.0
@@ -12,6 +13,8 @@ SILENCE_SECONDS = 60.0
 UNKNOWN_END_SECONDS = 60.0
 """How long a process that counts steps is taken to be at work, unless it is seen to finish."""
 GRACE_SECONDS = 2.0
+MOST_QUEUED = 16
+"""Orders to one monitor that may wait for its polls."""
 MOST_PROCESSES = 16384
 """So many are kept."""
 Key = tuple[Dialect, int, int | bytes]
@@ -70,6 +73,8 @@ class Process:
     polls: int = 0
     pending: Work | None = None
     running: Work | None = None
+    queued: list[Work] = field(default_factory=list)
+    """What is to become pending afterwards, in this order."""
     fetched: Work | None = None
     """The last that was handed out."""
     told: float = 0.0
@@ -100,10 +105,25 @@ class Process:
         """Whether it cannot take work now."""
         return self.state != "idle"
 
+    def takes(self, config: str) -> bool:
+        """Whether work may be laid ready for it: where it has none, or where a monitor is to be told one more thing,
+        for a stop that comes right after a start must not be turned away."""
+        if not self.busy:
+            return True
+        waits = self.pending is not None and is_for_monitor(self.pending.config.lstrip())
+        return waits and is_for_monitor(config) and len(self.queued) < MOST_QUEUED
+
+    def lay(self, work: Work) -> None:
+        """Lay work ready."""
+        if self.pending is None:
+            self.pending = work
+        else:
+            self.queued.append(work)
+
     def settle(self, now: float) -> None:
         """Bring what is known of it up to date with its last poll and the time."""
-        if self.pending and now - self.pending.asked > SILENCE_SECONDS:
-            self.pending = None
+        while self.pending and now - self.pending.asked > SILENCE_SECONDS:
+            self.pending = self.queued.pop(0) if self.queued else None
         if self.running:
             idle = bool(self.types & Types.ACTIVITIES)
             if idle and (self.seen_busy or now > self.until):
@@ -116,7 +136,7 @@ class Process:
         work = self.pending
         if work is None or self.running or not self.types & Types.ACTIVITIES:
             return None
-        self.pending, self.fetched = None, work
+        self.pending, self.fetched = self.queued.pop(0) if self.queued else None, work
         if self.sender.dialect is Dialect.KINETO:  # the plug-in reports its state itself
             self.running, self.told, self.seen_busy = work, now, False
             self.until = (work.ends or now + UNKNOWN_END_SECONDS) + GRACE_SECONDS + now - work.asked
@@ -124,8 +144,13 @@ class Process:
 
     def give_back(self) -> None:
         """What it was to fetch did not reach it, and waits for its next poll."""
-        if self.fetched and self.pending is None and not self.seen_busy:
-            self.pending, self.fetched, self.running = self.fetched, None, None
+        if self.fetched is None or self.seen_busy:
+            return
+        if self.pending is not None:
+            if not is_for_monitor(self.fetched.config.lstrip()):
+                return
+            self.queued.insert(0, self.pending)
+        self.pending, self.fetched, self.running = self.fetched, None, None
 
 
 def launchers(processes: Iterable[Process]) -> frozenset[int]:

@@ -220,7 +220,7 @@ class Reader:
         if isinstance(message, Poll):
             self._answer_poll(message, endpoint, sender)
         elif isinstance(message, Status):
-            self.registry.status(message)
+            self.registry.status(message, sender)
         else:
             self._answer_context(message, endpoint, sender)
 

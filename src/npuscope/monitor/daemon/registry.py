@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 
 from npuscope.monitor.daemon.order import Match, Order, Outcome
 from npuscope.monitor.daemon.process import MOST_PROCESSES, SILENCE_SECONDS, Key, Process, Sender, Task, Work, launchers
+from npuscope.monitor.daemon.reports import Reports
 from npuscope.monitor.daemon.unmatched import Unanswered, why_nothing
+from npuscope.monitor.protocol.audience import is_for_monitor, names_ranks
 from npuscope.monitor.protocol.config import with_trace_id
-from npuscope.monitor.protocol.fabric import Channel, Context, Dialect, Poll, Status
+from npuscope.monitor.protocol.fabric import Context, Dialect, Poll, Status
 
 MOST_HIDDEN = 1024
 """Of the processes, how many may be out of sight: only there can one process pass for many."""
@@ -28,7 +30,7 @@ class Registry:
     host: str = "localhost"
     processes: dict[Key, Process] = field(default_factory=dict)
     contexts: dict[tuple[int, int], dict[int, float]] = field(default_factory=dict)
-    statuses: dict[Channel, Status] = field(default_factory=dict)
+    reports: Reports = field(default_factory=Reports)
     unanswered: Unanswered = field(default_factory=Unanswered)
     _hidden: int = 0
 
@@ -74,9 +76,9 @@ class Registry:
             pids[context.pid] = now
         return len(pids)
 
-    def status(self, status: Status) -> None:
-        """Take note of what the plug-in reports."""
-        self.statuses[status.channel] = status
+    def status(self, status: Status, sender: Sender) -> None:
+        """Take note of what a plug-in or an agent reports."""
+        self.reports.note(status, sender)
 
     def senders(self) -> list[Sender]:
         """Who is registered."""
@@ -101,6 +103,8 @@ class Registry:
     def _drop(self, key: Key) -> Process:
         process = self.processes.pop(key)
         self._hidden -= process.sender.hidden
+        if process.sender.hidden:  # nothing else will tell that it has ended
+            self.reports.drop([process.sender])
         return process
 
     def collect(self, now: float) -> list[Process]:
@@ -122,10 +126,10 @@ class Registry:
             return Outcome((), why_nothing(self.processes.values(), order, self.unanswered))
         for process in chosen:
             process.settle(now)
-        free = [process for process in chosen if not process.busy]
+        free = [process for process in chosen if process.takes(order.config)]
         # Launchers register as well; the limit is for those that do the work.
         parents = launchers(chosen)
-        first = sorted(free, key=lambda process: process.leaf in parents)[: max(order.limit, 0)]
+        first = sorted(free, key=lambda process: process.leaf in parents)[: _limit(order, len(free))]
         taken = {process.sender.key for process in first}
         matches = tuple(self._match(process, order, now, process.sender.key in taken, parents) for process in chosen)
         if taken:
@@ -135,12 +139,16 @@ class Registry:
     def _match(self, process: Process, order: Order, now: float, taken: bool, parents: frozenset[int]) -> Match:
         leaf, sender, launcher = process.leaf, process.sender, process.leaf in parents
         if not taken:
-            outcome = "busy" if process.busy else "skipped"
+            outcome = "skipped" if process.takes(order.config) else "busy"
             return Match(leaf, sender.pid, outcome, None, sender.uid, process.state, launcher)
         number = trace_id(self.host, leaf, int(now))
         text = with_trace_id(order.config, number, INDENTS[sender.dialect])
-        process.pending = Work(text, number, now, order.ends)
+        process.lay(Work(text, number, now, order.ends))
         return Match(leaf, sender.pid, "triggered", number, sender.uid, process.state, launcher)
+
+    def chosen(self, order: Order) -> list[Sender]:
+        """The processes that an order names."""
+        return [process.sender for process in self._chosen(order)]
 
     def _chosen(self, order: Order) -> Iterator[Process]:
         for process in self.processes.values():
@@ -151,6 +159,12 @@ class Registry:
                 and (order.everyone or process.named_by(order.pids))
             ):
                 yield process
+
+
+def _limit(order: Order, most: int) -> int:
+    """How many processes may be told. A monitor's order is for all: its command line has no flag for this and always
+    sends 3, which is one a node where the vendor's plug-in is at work. So is one that lists ranks: they choose."""
+    return most if is_for_monitor(order.config) or names_ranks(order.config) else max(order.limit, 0)
 
 
 def trace_id(host: str, pid: int, second: int) -> int:

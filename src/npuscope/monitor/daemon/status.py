@@ -6,7 +6,7 @@ import copy
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,8 +18,10 @@ from npuscope.monitor.daemon.ledger import Ledger, told
 from npuscope.monitor.daemon.process import GRACE_SECONDS, Key, Process, Work, launchers
 from npuscope.monitor.daemon.registry import Registry
 from npuscope.monitor.daemon.upkeep import Registrar, finish
+from npuscope.monitor.protocol.codes import Code
 from npuscope.monitor.protocol.config import loosely_read, output_file
-from npuscope.monitor.protocol.fabric import Channel
+from npuscope.monitor.protocol.fabric import Channel, Status
+from npuscope.monitor.protocol.standing import Ending, standing
 
 WORDS = {-1: "Uninitialized", 0: "Idle", 1: "Running", 2: "Ready"}
 CHUNK = 128
@@ -45,8 +47,12 @@ class Account:
         now = time.time()
         finish(self.registrar, now)
         processes = snapshot(self.registrar)
+        reports = self.registrar(partial(_reports, processes))
         parents = launchers(processes)
-        shown = [self._process(process, parents, now) for process in processes]
+        shown = [
+            self._process(process, parents, now) | told_of(report)
+            for process, report in zip(processes, reports, strict=True)
+        ]
         return self.registrar(plugin) | {
             "status": 1,
             "version": __version__,
@@ -83,7 +89,7 @@ class Account:
     def _traces(
         self, processes: Sequence[Process], shown: Sequence[dict[str, Any]], sees: Callable[[int], bool], now: float
     ) -> list[dict[str, Any]]:
-        living = [process for process, told_of in zip(processes, shown, strict=True) if "health" not in told_of]
+        living = [process for process, one in zip(processes, shown, strict=True) if "health" not in one]
         active = {work.trace_id for process in living if (work := process.pending or process.running)}
         alive = {process.sender.pid for process in living}
         return [
@@ -104,9 +110,32 @@ def snapshot(registrar: Registrar) -> list[Process]:
     return [process for part in parts for process in registrar(some(part))]
 
 
+def _reports(processes: Sequence[Process], registry: Registry) -> list[Mapping[Channel, Status]]:
+    return [registry.reports.of(process.sender) for process in processes]
+
+
+def told_of(report: Mapping[Channel, Status]) -> dict[str, Any]:
+    """What one process says of its trace and its monitor; nothing where it has said nothing."""
+    shown: dict[str, Any] = {}
+    if trace := report.get(Channel.TRACE):
+        shown |= {"trace": WORDS.get(trace.status, "unknown"), "step": trace.current_step}
+        if trace.status == 0:  # an agent counts here the processes that parse its traces, and those that failed
+            counts = {"parsing": trace.start_step, "tracesFailed": trace.stop_step}
+            shown |= {name: count for name, count in counts.items() if count > 0}
+    if monitor := report.get(Channel.MONITOR):
+        shown["monitor"] = WORDS.get(monitor.status, "unknown")
+        if agent := standing(monitor):
+            shown["lost"] = agent.lost
+            if agent.ending is not Ending.NONE:
+                shown["monitorEnded"] = agent.ending.name.lower()
+            if agent.code is not Code.SUC:
+                shown["monitorError"] = agent.code.text
+    return shown
+
+
 def plugin(registry: Registry) -> dict[str, Any]:
     """Where the vendor's plug-in says that its trace and its monitor stand."""
-    trace, monitor = registry.statuses.get(Channel.TRACE), registry.statuses.get(Channel.MONITOR)
+    trace, monitor = registry.reports.foremost(Channel.TRACE), registry.reports.foremost(Channel.MONITOR)
     reply: dict[str, Any] = {
         "nputrace": WORDS.get(trace.status if trace else -1, "unknown"),
         "npumonitor": WORDS.get(monitor.status if monitor else -1, "unknown"),
@@ -125,7 +154,7 @@ def summary(processes: Sequence[dict[str, Any]]) -> dict[str, int]:
     """How many there are of everything, whoever's they are; a process that has exited is not counted as one."""
     there = [process for process in processes if process.get("health") != "exited"]
     return {
-        "processes": len(there),
+        "processes": _count(there),
         "launchers": sum(process["launcher"] for process in there),
         "ranks": len({(process["job"], process["rank"]) for process in there if process["rank"] is not None}),
         "users": len({process["user"] for process in there}),
@@ -135,6 +164,16 @@ def summary(processes: Sequence[dict[str, Any]]) -> dict[str, int]:
         "silent": sum(process.get("health") in ("silent", "stopped") for process in there),
         "exited": len(processes) - len(there),
     }
+
+
+def _count(shown: Sequence[dict[str, Any]]) -> int:
+    """How many processes there are; one that speaks as stock PyTorch and as an agent is one."""
+    seen = [
+        process.get("hostPid", process["pid"])
+        for process in shown
+        if process.keys() & {"hostPid"} or not process.get("container")
+    ]
+    return len(set(seen)) + len(shown) - len(seen)
 
 
 def _public(process: dict[str, Any]) -> dict[str, Any]:

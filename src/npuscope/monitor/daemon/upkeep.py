@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from npuscope.monitor.daemon.registry import Registry
-from npuscope.monitor.proc import gone
+from npuscope.monitor.proc import gone, running
 from npuscope.monitor.protocol.config import loosely_read, output_file
 from npuscope.monitor.trace_file import CLOCK_SECONDS, State, look
 
@@ -22,10 +22,19 @@ class Registrar(Protocol):
 
 def bury(registrar: Registrar, note: Callable[[str], None]) -> None:
     """Have processes forgotten that have ended; `note` takes lines for the log."""
+    hush(registrar)
     dead = [sender for sender in registrar(Registry.senders) if gone(sender.pid)]
     if dead:
         for process in registrar(lambda registry: registry.forget(dead)):
             note(f"forgot process {process.leaf} of job {process.job}: it has ended")
+
+
+def hush(registrar: Registrar) -> None:
+    """Have the reports of processes forgotten that have ended, even if nobody has waited for them yet."""
+    reporters = registrar(lambda registry: registry.reports.senders())
+    ended = [sender for sender in reporters if not sender.hidden and not running(sender.pid)]
+    if ended:
+        registrar(lambda registry: registry.reports.drop(ended))
 
 
 def finish(registrar: Registrar, now: float) -> None:

@@ -1,8 +1,9 @@
-"""Measurements that the vendor's plug-in sends: how long work of one kind took on one device."""
+"""Measurements that the vendor's plug-in and our agent send: how long work of one kind took on one device."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -14,6 +15,10 @@ HOST_NAME = "host"
 MOST_DEVICE = 2**31 - 1
 LONGEST_KIND, LONGEST_DOMAIN, LONGEST_NAME = 64, 128, 1024
 NANOSECONDS = 1e9
+SPREAD = ("count", "min", "max", "p50", "p99")
+"""What our agent says besides: how many activities there were, and in nanoseconds how long single ones took."""
+NO_RANK = -1
+MOST_RANK = 2**31 - 1
 
 
 class BadData(ValueError):
@@ -30,13 +35,19 @@ class Measurement:
     kind: str
     domain: str = ""
     name: str = ""
+    spread: Mapping[str, int] = field(default_factory=dict)
+    """Of SPREAD what the message has."""
+    rank: int = NO_RANK
+    """As the sender knows it; it may have learned it after its start."""
 
     def record(self, sender: dict[str, str]) -> Record:
         """As others see it; `sender` are the labels of the process that sent it."""
         labels = {"device": self.device, "kind": self.kind} | sender
         if self.domain:
             labels["domain"] = self.domain
-        values: dict[str, Value] = {"timestamp": self.timestamp, "duration": self.duration}
+        if self.rank != NO_RANK:
+            labels["rank"] = str(self.rank)
+        values: dict[str, Value] = {"timestamp": self.timestamp, "duration": self.duration, **self.spread}
         if self.name:  # no label: there may be a new one with every step
             values["name"] = self.name
         return Record(self.timestamp / NANOSECONDS, DEVICE, labels, values)
@@ -57,6 +68,8 @@ def parse(payload: bytes) -> Measurement:
         _text(message, "kind", LONGEST_KIND),
         _text(message, "domain", LONGEST_DOMAIN, ""),
         _text(message, "name", LONGEST_NAME, ""),
+        {key: _number(message, key) for key in SPREAD if key in message},
+        _rank(message),
     )
 
 
@@ -74,6 +87,13 @@ def _device(message: dict[str, object]) -> str:
     if number > MOST_DEVICE:
         raise BadData("deviceId is no device")
     return str(number)
+
+
+def _rank(message: dict[str, object]) -> int:
+    number = _number(message, "rank", least=NO_RANK) if "rank" in message else NO_RANK
+    if number > MOST_RANK:
+        raise BadData("rank is no rank")
+    return number
 
 
 def _text(message: dict[str, object], key: str, longest: int, default: str | None = None) -> str:

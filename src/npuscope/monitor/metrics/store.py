@@ -19,8 +19,8 @@ MOST_RECORDS = 20_000
 FADE_SECONDS = 3600.0
 """What has not been renewed for so long makes way, and is no longer shown as the newest."""
 SWEEP_SECONDS = 5.0
-NO_SERIES = frozenset({"timestamp"})
-"""A number, but nothing to draw."""
+NO_SERIES = frozenset({"timestamp", "min", "max"})
+"""Numbers, but nothing to draw, or what percentiles draw better."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 

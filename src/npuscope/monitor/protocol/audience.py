@@ -1,7 +1,8 @@
-"""For whom a configuration is: stock PyTorch, or the vendor's plug-in and which part of it."""
+"""For whom a configuration is: stock PyTorch, or the vendor's plug-in (and npuscope's agent) and which part of it."""
 
 from __future__ import annotations
 
+from npuscope.monitor.protocol.config import loosely_read
 from npuscope.monitor.protocol.fabric import Dialect
 
 MONITOR_KEY = "NPU_MONITOR_START"
@@ -12,6 +13,11 @@ PLUGIN_KEYS = frozenset({"PROFILE_START_STEP", "PROFILE_ACTIVITIES", "PROFILE_PR
 def is_for_monitor(config: str) -> bool:
     """Whether a text starts, changes or stops the plug-in's monitor: its first key tells."""
     return config.startswith(MONITOR_KEY)
+
+
+def names_ranks(config: str) -> bool:
+    """Whether a trace is for some ranks only, which tell by themselves whether they are meant."""
+    return "PROFILE_IS_RANK" in config and loosely_read(config).get("PROFILE_IS_RANK", "").lower() == "true"
 
 
 def audience(config: str) -> Dialect:

@@ -44,20 +44,27 @@ def build(monitor: NpuMonitor) -> str:
     ])  # fmt: skip
 
 
-def filter_faults(rules: str) -> list[str]:
-    """What the plug-in would skip without a word in `Kind:name,name;Kind:name`, one sentence each."""
-    faults, good = [], 0
+def filter_entries(rules: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """The entries of `Kind:name,name;Kind:name` as (kind, names), and a sentence for each that is none."""
+    good, faults = [], []
     entries = [entry.strip(" ") for entry in rules.split(";")]
     for entry in [entry for entry in entries if entry]:
-        kind, colon, names = (part.strip(" ") for part in entry.partition(":"))
-        if not colon or ":" in names:
+        kind, colon, words = (part.strip(" ") for part in entry.partition(":"))
+        names = [name for word in words.split(",") if (name := word.strip(" "))]
+        if not colon or ":" in words:
             faults.append(f"the filter entry '{entry}' is skipped: it is not Kind:name,name")
         elif kind not in KINDS:
             faults.append(f"the filter entry '{entry}' is skipped: there is no kind '{kind}' ({' '.join(KINDS)})")
-        elif not any(name.strip(" ") for name in names.split(",")):
+        elif not names:
             faults.append(f"the filter entry '{entry}' is skipped: it names nothing")
         else:
-            good += 1
+            good.append((kind, names))
+    return good, faults
+
+
+def filter_faults(rules: str) -> list[str]:
+    """What the plug-in would skip without a word in `Kind:name,name;Kind:name`, one sentence each."""
+    good, faults = filter_entries(rules)
     if faults and not good:
         faults.append("no filter entry is left, so the plug-in may keep everything")
     return faults

@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 
 from npuscope.errors import UserError
+from npuscope.monitor.metrics.plugin import SPREAD
 from npuscope.monitor.metrics.record import DEVICE, Record, Value
 
 STOCK_LABELS = {"device": "deviceId", "kind": "kind", "domain": "domain"}
@@ -98,12 +99,12 @@ class StockJson:
 
 
 def sample(record: Record) -> dict[str, Value]:
-    """Labels and values in one, under the stock daemon's names."""
+    """Labels and values in one, under the stock daemon's names; it knows nothing of how durations spread."""
     if record.entity == DEVICE:
         found = {name: record.labels[label] for label, name in STOCK_LABELS.items() if label in record.labels}
     else:
         found = dict(record.labels)
-    return found | dict(record.values)
+    return found | {name: value for name, value in record.values.items() if name not in SPREAD}
 
 
 def stock_lines(record: Record) -> tuple[str, str]:

@@ -38,6 +38,11 @@ HELP = {
     "activity_last_seconds": "What the plug-in reported last: the time of all activities of a kind, or of a range.",
     "activity_seconds": "The sum of what the plug-in reported.",
     "activity_reports": "How often the plug-in reported.",
+    "activity_records": "How many activities the reports were of, where they say so.",
+    "activity_min_seconds": "The shortest activity of the last report.",
+    "activity_max_seconds": "The longest activity of the last report.",
+    "activity_p50_seconds": "Half of the activities of the last report took no longer.",
+    "activity_p99_seconds": "99 % of the activities of the last report took no longer.",
 }
 
 
@@ -47,7 +52,7 @@ class Totals:
     def __init__(self, most: int = MOST_TOTALS) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._sums: OrderedDict[tuple[str, ...], tuple[float, int]] = OrderedDict()
+        self._sums: OrderedDict[tuple[str, ...], tuple[float, int, int]] = OrderedDict()
 
     def add(self, records: Iterable[Record]) -> None:
         """Count records of devices."""
@@ -55,13 +60,14 @@ class Totals:
             for record in records:
                 if record.entity == DEVICE:
                     key = tuple(record.labels.get(label, "") for label in LABELS[DEVICE])
-                    seconds, reports = self._sums.pop(key, (0.0, 0))
-                    self._sums[key] = seconds + float(record.values["duration"]) / NANOSECONDS, reports + 1
+                    seconds, reports, count = self._sums.pop(key, (0.0, 0, 0))
+                    seconds += float(record.values["duration"]) / NANOSECONDS
+                    self._sums[key] = seconds, reports + 1, count + int(record.values.get("count", 0))
                     if len(self._sums) > self._most:
                         self._sums.popitem(last=False)
 
-    def all(self) -> list[tuple[tuple[str, ...], tuple[float, int]]]:
-        """Labels and (seconds, reports)."""
+    def all(self) -> list[tuple[tuple[str, ...], tuple[float, int, int]]]:
+        """Labels and (seconds, reports, records)."""
         with self._lock:
             return list(self._sums.items())
 
@@ -106,14 +112,18 @@ class Prometheus(Collector):
         for record in self._latest():
             if record.entity == DEVICE:
                 labels = {name: record.labels.get(name, "") for name in LABELS[DEVICE]}
-                seconds = float(record.values["duration"]) / NANOSECONDS
-                self._add(families, "npuscope_activity_last_seconds", labels, seconds, counts=False)
+                for name, key in {"last": "duration", "min": "min", "max": "max", "p50": "p50", "p99": "p99"}.items():
+                    if key in record.values:
+                        seconds = float(record.values[key]) / NANOSECONDS
+                        self._add(families, f"npuscope_activity_{name}_seconds", labels, seconds, counts=False)
             else:
                 self._add_record(families, record)
-        for key, (seconds, reports) in self.totals.all():
-            labels = dict(zip(LABELS[DEVICE], key, strict=True))
+        for labelled, (seconds, reports, count) in self.totals.all():
+            labels = dict(zip(LABELS[DEVICE], labelled, strict=True))
             self._add(families, "npuscope_activity_seconds", labels, seconds, counts=True)
             self._add(families, "npuscope_activity_reports", labels, reports, counts=True)
+            if count:
+                self._add(families, "npuscope_activity_records", labels, count, counts=True)
         yield from families.values()
 
     def _add_record(self, families: dict[str, Family], record: Record) -> None:

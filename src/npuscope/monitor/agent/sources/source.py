@@ -18,11 +18,18 @@ class Unavailable(Exception):
 
 
 class Source(Protocol):
-    """A source is made once a process and started and stopped many times, from the collector's thread."""
+    """A source is made once a process and started and stopped many times, from the collector's thread.
+
+    It may also have `refusals`, a mapping from kinds that were asked for to why it does not give them although it runs,
+    `abandon()`, called in a child of `fork` instead of `stop`, and `step(number)`, called on the job's thread after
+    each of its steps, whether the source runs or not: it never raises and never waits.
+    """
 
     name: str
-    kinds: frozenset[Kind]
-    """What it can give."""
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """What it can give, as things are now."""
 
     def start(self, kinds: frozenset[Kind], strings: Strings, deliver: Deliver) -> None:
         """Collect the kinds among `kinds` that it has. Raises Unavailable, and then nothing runs."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.profiler.profile import Profile
-from npuscope.report.profile.page.blobs import Blobs
+from npuscope.report.page.blobs import Blobs
 
 MOST_DETAILS = 20_000
 """Slices whose operands are all carried; beyond it a slice shows those of the first run of its instruction."""
