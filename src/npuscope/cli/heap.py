@@ -1,8 +1,11 @@
-"""The memory that this process has from the system."""
+"""How this process keeps house with its memory."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """mallopt(3): how much free memory is kept, and from which size on a piece comes from the system by itself."""
@@ -20,3 +23,16 @@ def keep_memory() -> None:
         return
     choose(M_MMAP_THRESHOLD, LARGEST)
     choose(M_TRIM_THRESHOLD, ALL)
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Look for no reference cycles meanwhile. Importing makes very many objects that all stay, and Python
+    would go over them again and again. Not for while a user's script runs."""
+    wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if wanted:
+            gc.enable()

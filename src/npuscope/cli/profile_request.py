@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from npuscope.cli.attend import INTERRUPTED, Ended, Quit, say_interrupted
+from npuscope.cli.heap import without_collection
 from npuscope.cli.launched import Launched
 from npuscope.cli.output import complain
 from npuscope.cli.profile_compare import Baseline
@@ -79,7 +80,7 @@ class Run:
                 raise UserError("a recorded trace takes no arguments, no --range, no --stop and no --time-limit")
             if self.options["list_kernels"]:
                 return self._listed([item.launched for item in self._traced(Model())])
-            with self._folder() as folder:
+            with self._folder() as folder, without_collection():
                 return self._profiled(folder, self._traced(self._model()), Ended(EXIT_CLEAN))
         require_script(self.script, self.as_module)
         try:

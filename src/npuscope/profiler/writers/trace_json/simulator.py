@@ -54,9 +54,7 @@ FLAG_FORMS = (
 )
 
 
-def write_simulator(
-    file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING, found: Placed | None = None
-) -> int:
+def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING, found: Placed | None = None) -> int:
     """Write the trace of all cores into `file`; how many events it has. `found` is where its slices are drawn, where
     that is known already."""
     return SimulatorTrace(timeline, shown, found or Placed(timeline, drawn(timeline))).write(file)
