@@ -42,7 +42,7 @@ $(SETUP): pyproject.toml | $(BIN)/pip
 # Not compiled beforehand: most of PyTorch is never imported, and it would take half a minute.
 $(DEMO): pyproject.toml | $(BIN)/pip
 	@$(PIP) install --no-compile -e '.[pyasc,torch]' || \
-	{ echo 'demo: PyTorch cannot be installed here: the live trace will be left out' >&2; $(PIP) install -e '.[pyasc]'; }
+	{ echo 'demo: PyTorch cannot be installed here: what needs running jobs will be left out' >&2; $(PIP) install -e '.[pyasc]'; }
 	@touch $(DEMO)
 
 demo: $(DEMO)
@@ -54,8 +54,9 @@ demo: $(DEMO)
 	@printf '\n== Where the time of a kernel goes, on which lines, and what to do about it: ==\n\n'
 	@$(BIN)/npuscope profile -o build/profile examples/pyasc/softmax_rows.py
 	@printf '\n== PyTorch jobs are traced while they run, without a change to their code. ==\n'
-	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(BIN)/python examples/torch/live_trace.py; \
-	else echo 'demo: PyTorch is not installed: the live trace is left out'; fi
+	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(BIN)/python examples/torch/live_trace.py && \
+	printf '\n== The slow one among the ranks of a job is named. ==\n' && $(BIN)/python examples/torch/slow_rank.py; \
+	else echo 'demo: PyTorch is not installed: what needs running jobs is left out'; fi
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2
