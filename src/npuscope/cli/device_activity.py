@@ -7,11 +7,11 @@ from time import time_ns
 
 from npuscope.cli.compilation import tell_of_compilation
 from npuscope.frontends import install_all
-from npuscope.frontends.launch import DEFAULT_CHIP, Session
+from npuscope.frontends.launch import Session
 from npuscope.monitor.agent.sources import sim
 from npuscope.monitor.agent.sources.sim import Launched
 from npuscope.monitor.agent.sources.streams import STREAMS
-from npuscope.npu.chip import load_chip
+from npuscope.npu.chip import DEFAULT_CHIP, load_chip
 from npuscope.npu.timing import time_launch
 from npuscope.npu.timing.least import least_time
 from npuscope.trace.recorder import Batch, Recorder

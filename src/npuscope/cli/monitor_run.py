@@ -10,8 +10,7 @@ from importlib.metadata import entry_points
 
 import click
 
-from npuscope.cli.script import require_script, run_script
-from npuscope.cli.session import ARGUMENTS
+from npuscope.cli.script import ARGUMENTS, require_script, run_script
 from npuscope.errors import UserError
 from npuscope.monitor.agent.autostart import ON, OURS
 from npuscope.monitor.agent.launchers import is_launcher

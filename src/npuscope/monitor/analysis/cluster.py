@@ -118,7 +118,7 @@ def _notes(matrices: Matrices, waited: Waits, peers: Sequence[Peers], verdicts: 
         yield f"no file of rank {listed(missing)}, which the communicators name"
     bare = [one.rank for one in matrices.ranks if not one.has_kernels]
     if bare:
-        yield f"no kernels of rank {listed(bare)}: what its own time went on is not known"
+        yield f"no kernels or operators of rank {listed(bare)}: what its own time went on is not known"
     lacking = np.isnan(matrices.duration).any(1).sum()
     if lacking:
         yield f"{lacking} of {len(matrices.ranks)} ranks lack some of the {len(matrices.label)} steps"

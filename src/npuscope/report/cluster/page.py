@@ -76,7 +76,7 @@ def _map(title: str, values: Column, cluster: Cluster, blobs: Blobs) -> dict[str
         "title": title, "low": low, "high": high, "rows": values.shape[0], "columns": values.shape[1],
         "ranks_a_row": tall, "steps_a_column": wide,
         "ranks": [one.rank for one in cluster.matrices.ranks[::tall]],
-        "steps": cluster.matrices.label[::wide], "cells": blobs.add(shades.reshape(-1)),
+        "steps": cluster.matrices.label[::wide].tolist(), "cells": blobs.add(shades.reshape(-1)),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from npuscope.monitor.analysis.slow_links import SlowLink
 from npuscope.monitor.analysis.slow_ranks import AT_START, BOTH, COMPUTE, HOST, SINCE, SPORADIC, SlowRank
 
 SURE = 0.9999
+MORE_CALLS = 1.01
 
 
 def duration(nanoseconds: float) -> str:
@@ -112,9 +113,10 @@ def evidence(one: SlowRank, *, host: str) -> Iterator[str]:
 def cause(one: SlowRank) -> str:
     """Where the time goes, and what to look at."""
     if one.cause == HOST:
-        return "its kernels take no longer: it waits for its host (data loading, Python, a busy processor)"
+        where = "most of it passes outside its operators: look at its host (data loading, Python, a busy processor)"
+        return "; ".join([where, *(f"it {work}" for work in _more_work(one.operators))])
     if one.cause not in (COMPUTE, BOTH):
-        return "no kernels were recorded: collect the kind Kernel too, to see whether it computes or waits for its host"
+        return "no operators were recorded: collect the kind Kernel too (API without a card), to see what it does"
     also = "; its host is slower, too" if one.cause == BOTH else ""
     return _operators(one.operators, one.alike) + also
 
@@ -122,10 +124,8 @@ def cause(one: SlowRank) -> str:
 def _operators(slower: tuple[Slower, ...], alike: float | None) -> str:
     if not slower:
         return "no operator by itself takes much longer"
-    more = [one for one in slower if one.calls > 1.01 * one.peers_calls and one.ratio < 1.02]
-    if more and more[0] is slower[0]:
-        one = more[0]
-        return f"does more work: {one.calls:g} calls of {one.name} a step, its peers {one.peers_calls:g}"
+    for work in _more_work(slower):
+        return work
     if alike is not None:
         return f"all its operators take {alike:.2f} times as long: look at the card (clock, heat, power)"
     words = (
@@ -134,6 +134,13 @@ def _operators(slower: tuple[Slower, ...], alike: float | None) -> str:
         for one in slower[:3]
     )
     return "slower operators: " + "; ".join(words)
+
+
+def _more_work(slower: tuple[Slower, ...]) -> Iterator[str]:
+    """That the operator which costs most is called more often."""
+    for one in slower[:1]:
+        if one.calls > MORE_CALLS * one.peers_calls and one.calls / max(one.peers_calls, 1e-9) > one.ratio:
+            yield f"does more work: {one.calls:.3g} calls of {one.name} a step, its peers {one.peers_calls:.3g}"
 
 
 def link(one: SlowLink) -> str:
