@@ -268,7 +268,7 @@ def write_database(one: Records, folder: Path, *, device_marks: bool = True) -> 
 
 
 def write_lines(one: Records, folder: Path) -> Path:
-    """The same as JSON lines."""
+    """The same as JSON lines, with the header that tells the host."""
     path = folder / file_name(one.rank, "jsonl")
     text = one.strings
     lines = [
@@ -300,6 +300,7 @@ def write_lines(one: Records, folder: Path) -> Path:
         name: {"group_name": group.title, "group_rank": 0, "global_ranks": group.ranks}
         for name, group in one.groups.items()
     }
+    lines.insert(0, {"kind": "header", "host": one.host, "rank": one.rank})
     lines.append({"kind": "parallel_group_info", "value": json.dumps(info)})
     lines.append({"kind": "rank_device_map", "rank": one.rank, "device": [one.device]})
     path.write_text("".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in lines))

@@ -25,7 +25,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "profiler": frozenset({"npu", "trace", "errors"}),  # a peak is a fact of the chip
     "debugger": frozenset({"mlir", "ascendc", "npu", "trace", "errors"}),
     "monitor": frozenset({"mstx", "errors"}),
-    "report": frozenset({"sanitizer", "profiler", "trace", "errors"}),
+    "report": frozenset({"sanitizer", "profiler", "monitor", "trace", "errors"}),
     "pytest_plugin": frozenset({"cli"}),  # the door by which pytest comes in
     "__main__": frozenset({"cli"}),
 }

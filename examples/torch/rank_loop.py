@@ -29,7 +29,7 @@ def main() -> None:
     slow = dist.get_rank() == options.slow
     model = DistributedDataParallel(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    running = torch.ones(1)
+    running, step = torch.ones(1), 0
     while running.item():
         batch = torch.randn(BATCH, WIDTH)
         for _ in range(40 if slow else 1):  # as a card would that has become slow
@@ -37,6 +37,9 @@ def main() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        step += 1
+        if step % 20 == 0:
+            print(f"rank {dist.get_rank()}, step {step}: loss {loss.item():.3f}", flush=True)
         time.sleep(0.01)  # as if the next batch were read
         running.fill_(time.monotonic() < end)
         dist.all_reduce(running, dist.ReduceOp.MIN)  # all stop after the same step

@@ -22,7 +22,9 @@ HERE = Path(__file__).resolve().parent
 
 def slow_rank(folder: Path) -> None:
     """The whole story."""
-    environment = os.environ | {"NPUSCOPE_IPC_DIR": str(folder), "OMP_NUM_THREADS": "1"}
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"  # torchrun lies beside Python
+    ours = {"NPUSCOPE_IPC_DIR": str(folder), "MSMONITOR_LOG_PATH": str(folder), "OMP_NUM_THREADS": "1", "PATH": path}
+    environment = os.environ | ours
     records = folder / "records"
     with contextlib.ExitStack() as processes:
 
@@ -37,12 +39,13 @@ def slow_rank(folder: Path) -> None:
         job = start(["-m", "npuscope", "monitor", "run", *launch, "--seconds", "300"], "job.log")
         port = listening(daemon, folder / "daemon.log")
 
-        def all_there() -> bool:
+        def all_train() -> bool:
+            log = (folder / "job.log").read_text()
             if job.poll() is not None:
-                raise Trouble(f"the job has ended: {(folder / 'job.log').read_text().strip()[-500:]}")
-            return len(registered(environment, port)) == RANKS
+                raise Trouble(f"the job has ended: {log.strip()[-500:]}")
+            return len(registered(environment, port)) == RANKS and log.count("loss") >= RANKS
 
-        until(all_there, "the ranks did not register")
+        until(all_train, "the ranks did not train")
         kinds = "Marker,API,Communication"
         options = ["--npu-monitor-start", "--duration", str(SECONDS), "--mspti-activity-kind", kinds]
         options += ["--log-file", str(records)]

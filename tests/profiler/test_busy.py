@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from made_timeline import Maker
 
-from npuscope.profiler.busy import busy, together, union_lengths
+from npuscope.profiler.busy import Working, busy, union_lengths
 from npuscope.trace.timeline import Lane
 
 
@@ -35,4 +35,4 @@ def test_overlap() -> None:
     maker = Maker()
     maker.slice("MOV_OUT_TO_UB", Lane.MTE2, 0, 100)
     maker.slice("VADD", Lane.VECTOR, 80, 140)
-    assert together(maker.timeline(), (Lane.MTE2,), (Lane.VECTOR, Lane.CUBE))[:, 0].tolist() == [100, 60, 20]
+    assert Working(maker.timeline()).together((Lane.MTE2,), (Lane.VECTOR, Lane.CUBE))[:, 0].tolist() == [100, 60, 20]

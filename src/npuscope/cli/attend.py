@@ -10,6 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from npuscope.cli.output import complain
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
 GRACE = 0.3
 """Seconds in which a program that had the same signal from elsewhere (its terminal, its group) may end by itself."""
 
@@ -182,3 +187,8 @@ def _send(child: int, number: signal.Signals) -> None:
         for process in [*reversed(top.children(recursive=True)), top]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
+
+
+def say_interrupted() -> None:
+    """Tell a person who pressed Ctrl-C what happens now."""
+    complain("npuscope: interrupted; waiting for the script to end (Ctrl-C again: quit at once)")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from npuscope.cli.attend import Ended, Quit
+from npuscope.cli.attend import INTERRUPTED, Ended, Quit, say_interrupted
 from npuscope.cli.check_options import check_options
 from npuscope.cli.collect import Collected, from_batches, from_folder
 from npuscope.cli.output import complain, require_folder
@@ -25,16 +25,14 @@ from npuscope.cli.reporting import (
 )
 from npuscope.cli.run_plan import run_script_in_child
 from npuscope.cli.save import saved
-from npuscope.cli.script import require_script
-from npuscope.cli.session import ARGUMENTS, script_options
+from npuscope.cli.script import ARGUMENTS, require_script
+from npuscope.cli.session import script_options
 from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_TIMEOUT, UserError
 from npuscope.frontends import packages
 from npuscope.npu.chip import load_chip
 from npuscope.sanitizer.filters import LaunchFilter
 from npuscope.sanitizer.suite import Settings, Suite
 from npuscope.trace.file import is_trace, read_batches
-
-INTERRUPTED = 130
 
 
 @click.command("check", context_settings=ARGUMENTS)
@@ -100,11 +98,6 @@ def _run(
         ended = run_script_in_child(folder, plan, script, arguments, as_module, say_interrupted)
         live = from_folder(folder, plan, ended)
         return ended, live if save is None else saved(folder, save, plan, live)
-
-
-def say_interrupted() -> None:
-    """Tell a person who pressed Ctrl-C what happens now."""
-    complain("npuscope: interrupted; waiting for the script to end (Ctrl-C again: quit at once)")
 
 
 def _plan(chip: str | None, save: bool, options: dict[str, Any]) -> Plan:

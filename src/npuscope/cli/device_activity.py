@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from time import time_ns
 
 from npuscope.cli.compilation import tell_of_compilation
-from npuscope.frontends.launch import DEFAULT_CHIP
+from npuscope.frontends import install_all
+from npuscope.frontends.launch import Session
 from npuscope.monitor.agent.sources import sim
 from npuscope.monitor.agent.sources.sim import Launched
 from npuscope.monitor.agent.sources.streams import STREAMS
-from npuscope.npu.chip import load_chip
+from npuscope.npu.chip import DEFAULT_CHIP, load_chip
 from npuscope.npu.timing import time_launch
 from npuscope.npu.timing.least import least_time
 from npuscope.trace.recorder import Batch, Recorder
@@ -53,6 +55,17 @@ class Report:
             sim.report(Launched(
                 launch.kernel, kernel_type(launch), launch.device, STREAM, self.began, returned, duration_of(rows)
             ))  # fmt: skip
+
+
+def simulate(chip: str | None) -> None:
+    """From now on, kernels that this process launches run on the simulated device, and its agent hears of them.
+
+    `chip` None: the one that the script names. Raises UserError for one that is none.
+    """
+    install_all(Session(
+        reporting(), load_chip(chip) if chip else None, print_line=print,
+        notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),
+    ))  # fmt: skip
 
 
 def reporting() -> Recorder:

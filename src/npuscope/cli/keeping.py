@@ -11,39 +11,24 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
+from npuscope.cli.launched import LIST, Launched, cores_of, launch_file
 from npuscope.cli.script import FailFast
 from npuscope.cli.spooled_trace import SpooledTrace
 from npuscope.errors import UserError
 from npuscope.mstx.ranges import Ranges
 from npuscope.trace.recorder import Batch, Consumer
-from npuscope.trace.schema import CoreType, Launch
+from npuscope.trace.schema import Launch
 
 if TYPE_CHECKING:
     from npuscope.profiler.choice import Choice
 
-CLOSED, STOP, LIST, COUNTS = "closed", "stop", "launches", "counts"
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """One launch of the application: `number` counts all of them from 0, `kept` those that are profiled (-1: it is not
-    one of them)."""
-
-    number: int
-    kernel: str
-    chip: str
-    device: int
-    process: int
-    cores: str
-    place: str
-    ranges: tuple[str, ...] = ()
-    kept: int = -1
+CLOSED, STOP, COUNTS = "closed", "stop", "counts"
 
 
 class Keeper:
@@ -90,27 +75,6 @@ class Keeper:
             with open(self.folder / LIST, "ab") as file:
                 file.write(orjson.dumps(asdict(line)) + b"\n")
         return mine
-
-
-def launch_file(folder: Path, number: int) -> Path:
-    """Where the trace of the kept launch of that number is."""
-    return folder / f"{number:06d}.launch"
-
-
-def read_launches(folder: Path) -> list[Launched]:
-    """Every launch of a run so far."""
-    path = folder / LIST
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    items = [orjson.loads(line) for line in lines]
-    return [Launched(**{**item, "ranges": tuple(item["ranges"])}) for item in items]
-
-
-def cores_of(launch: Launch) -> str:
-    """The cores of a launch in a word or two: ``8 AIV``, ``2 AIC + 4 AIV``, ``64 programs``."""
-    if launch.of_programs:
-        return f"{len(launch.cores)} programs"
-    counts = {kind: sum(core.type is kind for core in launch.cores) for kind in CoreType}
-    return " + ".join(f"{count} {kind.name}" for kind, count in counts.items() if count) or "no core"
 
 
 @contextmanager

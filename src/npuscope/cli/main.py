@@ -17,6 +17,7 @@ VERBS = {
     "record": "npuscope.cli.record",
     "profile": "npuscope.cli.profile",
     "monitor": "npuscope.cli.monitor",
+    "cluster": "npuscope.cli.cluster",
 }
 
 

@@ -14,6 +14,7 @@ import click
 
 from npuscope.cli.certificates import daemon_certificates
 from npuscope.cli.lines import read_lines
+from npuscope.cli.monitor_parse import parse
 from npuscope.cli.monitor_run import run as run_job
 from npuscope.errors import UserError
 from npuscope.monitor.certificates.folder import NO_CERTS
@@ -41,6 +42,7 @@ def command() -> None:
     """
 
 
+command.add_command(parse)
 command.add_command(run_job)
 
 

@@ -10,8 +10,7 @@ from importlib.metadata import entry_points
 
 import click
 
-from npuscope.cli.script import require_script, run_script
-from npuscope.cli.session import ARGUMENTS
+from npuscope.cli.script import ARGUMENTS, require_script, run_script
 from npuscope.errors import UserError
 from npuscope.monitor.agent.autostart import ON, OURS
 from npuscope.monitor.agent.launchers import is_launcher
@@ -26,20 +25,29 @@ SWITCHED_OFF = "npuscope: TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps processes that t
 
 @click.command("run", context_settings=ARGUMENTS)
 @click.option("-m", "as_module", is_flag=True, help="TARGET is a module name, as with python -m.")
+@click.option(
+    "--simulate", is_flag=True, help="Run the script's kernels on the simulated device and collect them as its kernels."
+)
+@click.option("--chip", help="Simulate this chip (default: the one that the script names, else Ascend910B1).")
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(as_module: bool, target: str, arguments: tuple[str, ...]) -> int:
+def run(as_module: bool, simulate: bool, chip: str | None, target: str, arguments: tuple[str, ...]) -> int:
     """Run TARGET, a Python script, a module (-m) or a launcher such as torchrun, with npuscope's agent.
 
     Processes that it starts have an agent too, launchers excepted. Exits with the program's own code; 2 when there is
-    no such program.
+    no such program. With --simulate or --chip, this one process has a simulated device; times on it are modelled.
     """
+    simulate = simulate or chip is not None
     os.environ[OURS] = ON
     if trouble := _children_trouble():
         print(trouble, file=sys.stderr)
-    if not as_module and not os.path.isfile(target) and (program := shutil.which(target)):
+    if not (as_module or simulate or os.path.isfile(target)) and (program := shutil.which(target)):
         _become(program, [target, *arguments])
     require_script(target, as_module)
+    if simulate:
+        from npuscope.cli import device_activity
+
+        device_activity.simulate(chip)
     return _run_here(target, arguments, as_module)
 
 

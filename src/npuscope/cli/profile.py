@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from npuscope.cli.heap import without_collection
 from npuscope.cli.profile_options import profile_options
-from npuscope.cli.session import ARGUMENTS
+from npuscope.cli.script import ARGUMENTS
 
 
 @click.command("profile", context_settings=ARGUMENTS)
@@ -23,9 +24,9 @@ def command(script: str, arguments: tuple[str, ...], as_module: bool, **options:
     Exit codes: the script's own; 1 where a --fail-if holds; 2 usage error, nothing to profile or output that cannot be
     written; 124 the script was ended by --time-limit; 128+n it died by signal n; 130 Ctrl-C.
     """
-    from npuscope.cli.profile_compare import Baseline  # the profiler, which `npuscope --help` does not pay for
-    from npuscope.cli.profile_request import Run
-
+    with without_collection():  # imports the profiler, which `npuscope --help` does not pay for
+        from npuscope.cli.profile_compare import Baseline
+        from npuscope.cli.profile_request import Run
     baseline = Baseline(options["baseline"], options["limits"])
     if not as_module and baseline.compares(script):
         return baseline.compare_saved(Path(script))

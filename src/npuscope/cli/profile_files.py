@@ -13,10 +13,8 @@ from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
 from npuscope.profiler.cores import core_names
 from npuscope.profiler.counters import count
-from npuscope.profiler.ingest import write_dumps
 from npuscope.profiler.insight import Blocks, Mode, wanted_types
 from npuscope.profiler.instruction_timeline.communication import communication
-from npuscope.profiler.instruction_timeline.drawn import Drawn, drawn
 from npuscope.profiler.instruction_timeline.instructions import instr_timeline
 from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels
 from npuscope.profiler.instruction_timeline.marks import user_marks
@@ -90,7 +88,6 @@ class LaunchFiles:
     wanted: Wanted
     process: int | None = None
     warnings: list[str] = field(default_factory=list)
-    _drawn: tuple[Timeline, Drawn] | None = None
 
     def write(self) -> list[str]:
         """Write them; returns the warnings."""
@@ -133,6 +130,8 @@ class LaunchFiles:
 
     def _dump(self) -> None:
         """The logs that a simulator would have written, and what the viewer's code tables hold."""
+        from npuscope.profiler.ingest import write_dumps
+
         timeline = self._of_cores().timeline
         write_dumps(timeline, self.place.inside("dump").file(""))
         report = self.place.inside(REPORT)
@@ -181,7 +180,7 @@ class LaunchFiles:
         """What `msprof op simulator` writes."""
         place, profile = self.place.inside("simulator"), self._of_cores()
         if "trace" in self.wanted.formats:
-            self._simulator_traces(place, profile.timeline)
+            self._simulator_traces(place, profile)
         if "csv" in self.wanted.formats:
             for name, by_line, by_instruction in simulator_tables(profile):
                 place.inside(name).write_table(by_line.name, table_text(by_line).encode())
@@ -189,11 +188,12 @@ class LaunchFiles:
         if "bin" in self.wanted.formats:
             self._blocks(place, profile, Mode.SIMULATOR, wanted_types(Selection(frozenset(), simulator=True)))
 
-    def _simulator_traces(self, place: Place, timeline: Timeline) -> None:
+    def _simulator_traces(self, place: Place, profile: Profile) -> None:
+        timeline = profile.timeline
         shown = self._shown(timeline)
         with _opened(place, TRACE) as file:
-            write_simulator(file, timeline, shown, self._slices(timeline))
-        traces = CoreTraces(timeline, shown, self._slices(timeline))
+            write_simulator(file, timeline, shown, profile.placed)
+        traces = CoreTraces(timeline, shown, profile.placed)
         for core, name in enumerate(core_names(timeline.launch)):
             with _opened(place.inside(name), TRACE) as file:
                 traces.write(file, core)
@@ -220,15 +220,9 @@ class LaunchFiles:
             return replace(shown, spans=False)
         return shown
 
-    def _slices(self, timeline: Timeline) -> Drawn:
-        """How a timeline's slices are drawn; kept, because several files want it."""
-        if self._drawn is None or self._drawn[0] is not timeline:
-            self._drawn = timeline, drawn(timeline)
-        return self._drawn[1]
-
     def _perfetto(self) -> None:
         with _opened(self.place.inside(REPORT), "perfetto_trace.json") as file:
-            write_perfetto(file, self.profile.timeline, self._slices(self.profile.timeline))
+            write_perfetto(file, self.profile.timeline, self.profile.placed)
 
 
 @contextmanager

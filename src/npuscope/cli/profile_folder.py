@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import re
 import secrets
@@ -196,7 +197,7 @@ def folder_name(kernel: str) -> str:
 
 def make_folder(path: Path) -> list[Path]:
     """Make a folder, and those above it that are missing, for the user and the group; returns what was made."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    missing = list(itertools.takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
         folder.chmod(FOLDER_MODE)

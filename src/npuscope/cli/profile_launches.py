@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from npuscope.cli.keeping import Launched, cores_of, launch_file, read_launches
-from npuscope.cli.spooled_trace import read_spooled
+from npuscope.cli.launched import Launched, cores_of, launch_file, read_launches
 from npuscope.errors import UserError
 from npuscope.npu.chip import Chip, load_chip
 from npuscope.npu.timing import time_launch
@@ -89,6 +88,8 @@ def from_run(folder: Path, model: Model) -> Iterator[Profiled]:
 
 
 def _batches(path: Path) -> Iterable[Batch]:
+    from npuscope.cli.spooled_trace import read_spooled  # which a recorded trace does not need
+
     return read_spooled(path) if path.exists() else ()
 
 

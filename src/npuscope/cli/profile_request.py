@@ -6,31 +6,31 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from npuscope.cli.attend import Ended, Quit
-from npuscope.cli.check import INTERRUPTED, say_interrupted
-from npuscope.cli.keeping import Launched
+from npuscope.cli.attend import INTERRUPTED, Ended, Quit, say_interrupted
+from npuscope.cli.heap import without_collection
+from npuscope.cli.launched import Launched
 from npuscope.cli.output import complain
-from npuscope.cli.plan import Plan
 from npuscope.cli.profile_compare import Baseline
 from npuscope.cli.profile_files import Wanted
 from npuscope.cli.profile_folder import RunFolder
 from npuscope.cli.profile_launches import Model, Profiled, chip_with, from_batches, from_run
 from npuscope.cli.profile_options import facts_of, formats_of
-from npuscope.cli.profile_run import SPOOL, Gathered, gathered
 from npuscope.cli.profile_status import Status
 from npuscope.cli.profile_write import Writer
-from npuscope.cli.run_plan import run_script_in_child
 from npuscope.cli.script import require_script
 from npuscope.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_TIMEOUT, UserError
-from npuscope.frontends.launch import DEFAULT_CHIP
+from npuscope.npu.chip import DEFAULT_CHIP
 from npuscope.profiler.choice import Choice
 from npuscope.profiler.selection import Refused, Selection, columns_of, select
 from npuscope.report.profile.text import PAGES, profile_text
 from npuscope.trace.file import is_trace, read_batches
+
+if TYPE_CHECKING:
+    from npuscope.cli.profile_run import Gathered
 
 
 class Speaker:
@@ -80,7 +80,7 @@ class Run:
                 raise UserError("a recorded trace takes no arguments, no --range, no --stop and no --time-limit")
             if self.options["list_kernels"]:
                 return self._listed([item.launched for item in self._traced(Model())])
-            with self._folder() as folder:
+            with self._folder() as folder, without_collection():
                 return self._profiled(folder, self._traced(self._model()), Ended(EXIT_CLEAN))
         require_script(self.script, self.as_module)
         try:
@@ -145,6 +145,10 @@ class Run:
 
     @contextmanager
     def _gathered(self, folder: RunFolder | None) -> Iterator[Gathered]:
+        from npuscope.cli.plan import Plan  # what runs a script, which a recorded trace does not pay for
+        from npuscope.cli.profile_run import SPOOL, gathered
+        from npuscope.cli.run_plan import run_script_in_child
+
         plan = Plan(checks=(), chip=self.chip, keep=self.choice)
         with gathered(
             plan,

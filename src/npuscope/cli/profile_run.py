@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npuscope.cli.attend import Ended, Limit
-from npuscope.cli.keeping import CLOSED, STOP, Launched, read_launches
+from npuscope.cli.keeping import CLOSED, STOP
+from npuscope.cli.launched import Launched, read_launches
 from npuscope.cli.plan import Plan, spool_folder
 from npuscope.cli.spool import read_parts
 from npuscope.errors import UserError

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from npuscope import __version__
 from npuscope.cli.profile_launches import Profiled
-from npuscope.cli.profile_run import Gathered
 from npuscope.profiler.profile import Profile
 from npuscope.trace.timeline import Loss
+
+if TYPE_CHECKING:
+    from npuscope.cli.profile_run import Gathered
 
 SCHEMA = 1
 """Grows when a key changes its meaning or goes away."""

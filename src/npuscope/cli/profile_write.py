@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from npuscope.cli.compilation import tell_of_compilation
+from npuscope.cli.heap import keep_memory
 from npuscope.cli.profile_files import Wanted, write_launch, write_report
 from npuscope.cli.profile_folder import RunFolder
 from npuscope.cli.profile_launches import STOPPED, Profiled
@@ -49,6 +50,7 @@ class Writer:
     def take(self, launches: Iterable[Profiled]) -> None:
         """Write every launch; one that cannot be written is told, and the others go on."""
         tell_of_compilation("profiler")
+        keep_memory()
         for item in launches:
             if item.profile is not None and self._write(item, item.profile):
                 self.done.append(item)

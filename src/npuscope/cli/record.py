@@ -6,15 +6,14 @@ from pathlib import Path
 
 import click
 
-from npuscope.cli.attend import Quit
-from npuscope.cli.check import INTERRUPTED, say_interrupted
+from npuscope.cli.attend import INTERRUPTED, Quit, say_interrupted
 from npuscope.cli.collect import from_folder
 from npuscope.cli.output import require_folder
 from npuscope.cli.plan import Plan, spool_folder
 from npuscope.cli.run_plan import run_script_in_child
 from npuscope.cli.save import save_trace
-from npuscope.cli.script import require_script
-from npuscope.cli.session import ARGUMENTS, script_options
+from npuscope.cli.script import ARGUMENTS, require_script
+from npuscope.cli.session import script_options
 from npuscope.errors import UserError
 from npuscope.frontends import packages
 from npuscope.frontends.launch import Part

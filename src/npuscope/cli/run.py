@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from npuscope.cli.session import ARGUMENTS, run_in_session, script_options
+from npuscope.cli.script import ARGUMENTS
+from npuscope.cli.session import run_in_session, script_options
 from npuscope.frontends.launch import Part
 
 

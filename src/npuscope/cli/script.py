@@ -12,6 +12,9 @@ from types import TracebackType
 from npuscope.errors import UserError
 from npuscope.frontends import extra_for
 
+ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+"""How a verb that runs a script is read: options after the script are the script's own."""
+
 
 class FailFast(BaseException):
     """Raised through the user's code when the first error has been found and nothing more is wanted."""

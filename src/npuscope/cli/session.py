@@ -16,9 +16,6 @@ from npuscope.frontends.uninitialised import Poison
 from npuscope.npu.chip import load_chip
 from npuscope.trace.recorder import Consumer, Recorder
 
-ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-"""Options after the script are the script's own."""
-
 
 def script_options(command: Callable[..., int]) -> Callable[..., int]:
     """The options and arguments that `check`, `run` and `record` share."""
@@ -42,14 +39,15 @@ def script_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def run_in_session(
     consumers: Sequence[Consumer], chip: str | None, script: str, arguments: Sequence[str], as_module: bool,
-    programs: tuple[Part, ...] = (), timeout: float | None = None,
+    programs: tuple[Part, ...] = (), timeout: float | None = None, recorder: Recorder | None = None,
 ) -> tuple[int, Session]:
-    """Run the script with every front end hooked; returns its exit code and the session.
+    """Run the script with every front end hooked; returns its exit code and the session. `recorder` takes the place of
+    one that hands everything to the consumers.
 
     Raises UserError for a missing script, an unknown chip or something unsupported in a kernel.
     """
     session = Session(
-        Recorder(consumers=list(consumers)),
+        recorder or Recorder(consumers=list(consumers)),
         load_chip(chip) if chip else None,
         print_line=print,
         notice=lambda line: print(f"npuscope: {line}", file=sys.stderr),

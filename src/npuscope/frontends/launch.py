@@ -13,15 +13,13 @@ from npuscope.frontends.heap import Heap
 from npuscope.frontends.uninitialised import Poison, Runs, address_of
 from npuscope.mlir.program import Program
 from npuscope.mstx.ranges import Ranges
-from npuscope.npu.chip import Chip, load_chip
+from npuscope.npu.chip import DEFAULT_CHIP, Chip, load_chip
 from npuscope.npu.device_addresses import DeviceAddresses, owner_of
 from npuscope.npu.machine import Deadlock, Machine, cube_cores, mixed_cores, vector_cores
 from npuscope.npu.memory import GlobalMemory, borrow
 from npuscope.npu.tensor import Pointer
 from npuscope.trace.recorder import Recorder
 from npuscope.trace.schema import NO_BLOCK, Buffer, CoreInfo, Fault, Launch, SourceFrame, Space
-
-DEFAULT_CHIP = "Ascend910B1"
 
 Part = tuple[int | None, int | None]
 """A part of a sequence, as Python's slices have it."""

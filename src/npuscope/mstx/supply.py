@@ -12,11 +12,11 @@ Make = Callable[[str], types.ModuleType]
 """Makes the module of a (dotted) name."""
 
 
-def supply(name: str, make: Make, *, first: bool = False) -> None:
-    """Let ``import name`` give `make(name)`: where no such module is installed, or with `first` in any case. The one
-    that was supplied before under that name is forgotten."""
+def supply(name: str, make: Make, *, first: bool = False, when: Callable[[], bool] = lambda: True) -> None:
+    """Let ``import name`` give `make(name)`: where no such module is installed, or with `first` in any case, as long as
+    `when` says so. The one that was supplied before under that name is forgotten."""
     withdraw(name)
-    sys.meta_path.insert(0 if first else len(sys.meta_path), _Supply(name, make))
+    sys.meta_path.insert(0 if first else len(sys.meta_path), _Supply(name, make, when))
 
 
 def withdraw(name: str) -> None:
@@ -35,15 +35,16 @@ def supplied(name: str) -> bool:
 class _Supply(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds one module, and is its loader."""
 
-    def __init__(self, name: str, make: Make) -> None:
+    def __init__(self, name: str, make: Make, when: Callable[[], bool]) -> None:
         self.name = name
         self.make = make
+        self.when = when
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of this one module. A part of a package is given where the package is."""
-        if name != self.name or not _is_given(name.rpartition(".")[0]):
+        if name != self.name or not self.when() or not _is_given(name.rpartition(".")[0]):
             return None
         return importlib.machinery.ModuleSpec(name, self)
 

@@ -14,6 +14,9 @@ from npuscope.npu.overrides import numbers_of, overridden
 from npuscope.npu.timing_facts import Timing
 from npuscope.trace.schema import Pipe, Space
 
+DEFAULT_CHIP = "Ascend910B1"
+"""What a launch runs on where nobody names a chip."""
+
 FRACTAL_ROWS = 16
 """Rows and columns of what the cube multiplies in one step (hardware.md 2.4)."""
 
@@ -138,7 +141,7 @@ class PeakRates:
 class Chip:
     """One chip. ``arch`` is the NPU architecture ("2002", "2201", "3510"); ``split`` says that cube and vector cores
     are separate; ``max_blocks`` bounds the blocks of a launch; ``features`` are abilities other than data paths;
-    ``peaks`` are read through `peak_rates`."""
+    ``peaks`` are read through `peak_rates`, ``widths`` through `width`."""
 
     name: str
     family: str
@@ -157,6 +160,7 @@ class Chip:
     timing: Timing
     system_counter_mhz: int | None = None
     peaks: tuple[PeakRates, ...] = ()
+    widths: tuple[tuple[str, int], ...] = ()
 
     def memory(self, space: Space) -> Memory:
         """The on-core memory of a space; KeyError for GM, which no core owns."""
@@ -178,6 +182,11 @@ class Chip:
         cases = {peaks.memory: dict(peaks.rates) for peaks in self.peaks}
         rates |= cases.get("default", {})
         return rates if memory is None else rates | cases[memory]
+
+    def width(self, name: str) -> int | None:
+        """Bytes a cycle that a unit of one core reads or writes at most, such as ``l1_write``; ``l1`` and ``ub`` are
+        reading and writing together (opprof.md 6.3). None where the chip has none of that name."""
+        return dict(self.widths).get(name)
 
     @property
     def l2_line(self) -> int:
@@ -241,6 +250,7 @@ def _made(stem: str, table: Table) -> Chip:
     if ceilings:
         raise ValueError(f"{stem}: ceilings for paths that the chip lacks: {', '.join(sorted(ceilings))}")
     table["peaks"] = tuple(PeakRates(memory, tuple(rates.items())) for memory, rates in table.get("peaks", {}).items())
+    table["widths"] = tuple(table.get("widths", {}).items())
     table["features"] = tuple(table["features"])
     return _record(Chip, table, stem)
 

@@ -12,7 +12,7 @@ from npuscope.trace.timeline import Timeline
 if TYPE_CHECKING:
     from npuscope.profiler.advice.advice import Advice
     from npuscope.profiler.advice.engine import Rule
-    from npuscope.profiler.busy import Busy
+    from npuscope.profiler.busy import Busy, Working
     from npuscope.profiler.charts.cache_map import CacheMap
     from npuscope.profiler.charts.compute_load import ComputeLoad
     from npuscope.profiler.charts.heat_map import HeatMap
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from npuscope.profiler.counters import Counters
     from npuscope.profiler.critical_path import CriticalPath
     from npuscope.profiler.hot_spots import HotSpots
+    from npuscope.profiler.instruction_timeline.placed import Placed
     from npuscope.profiler.summary import Summary
     from npuscope.profiler.table import Table
 
@@ -41,11 +42,26 @@ class Profile:
         return busy(self.timeline)
 
     @cached_property
+    def working(self) -> Working:
+        """What of each pipe ran at the same time as another."""
+        from npuscope.profiler.busy import Working
+
+        return Working(self.timeline)
+
+    @cached_property
     def critical_path(self) -> CriticalPath:
         """The chain of instructions that made the launch last as long as it did."""
         from npuscope.profiler.critical_path import critical_path
 
         return critical_path(self.timeline)
+
+    @cached_property
+    def placed(self) -> Placed:
+        """Where and how long each slice is drawn, as all files have it."""
+        from npuscope.profiler.instruction_timeline.drawn import drawn
+        from npuscope.profiler.instruction_timeline.placed import Placed
+
+        return Placed(self.timeline, drawn(self.timeline))
 
     @cached_property
     def summary(self) -> Summary:

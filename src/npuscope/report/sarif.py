@@ -72,7 +72,9 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
         "partialFingerprints": {"npuscope/v1": fingerprint(finding)},
         "occurrenceCount": finding.count,
         "properties": {
-            "check": finding.check, "cores": list(finding.cores), "launch": finding.launched,
+            "check": finding.check,
+            "cores": list(finding.cores),
+            "launch": finding.launched,
             "missingEdge": finding.edge,
         },
     }
@@ -83,8 +85,10 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
     if stacks:
         plain["stacks"] = stacks
     if finding.access is not None and finding.other is not None:
-        steps = [{"location": _side(side), "executionOrder": order} for order, side in
-                 enumerate((finding.other, finding.access), 1)]
+        steps = [
+            {"location": _side(side), "executionOrder": order}
+            for order, side in enumerate((finding.other, finding.access), 1)
+        ]
         plain["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
     return plain
 

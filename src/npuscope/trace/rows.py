@@ -43,12 +43,13 @@ def launches(batches: Iterable[Batch]) -> Iterator[LaunchRows]:
         if batch.closing:
             continue
         if held and held[-1].launch.index != batch.launch.index:
-            yield _joined(held, whole=False)
-            held = []
+            rows, held = _joined(held, whole=False), []
+            yield rows
         held.append(batch)
         if batch.last:
-            yield _joined(held, whole=True)
-            held = []
+            rows, held = _joined(held, whole=True), []  # not held while somebody works on the rows
+            del batch
+            yield rows
     if held:
         yield _joined(held, whole=False)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from agent import jobs
-from agent.parts import Bench
+from agent.parts import Bench, Counter
 from daemon_process import Daemon, environment
 from training import running
 
@@ -24,6 +24,14 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+@pytest.fixture
+def counter(folder: Path) -> Iterator[Counter]:
+    """A daemon by hand."""
+    counter = Counter(folder)
+    yield counter
+    counter.close()
+
+
 @contextmanager
 def serving(folder: Path, name: str = "daemon", *more: str) -> Iterator[Daemon]:
     """A daemon for agents and for stock PyTorch, in a folder of its own."""
@@ -32,7 +40,7 @@ def serving(folder: Path, name: str = "daemon", *more: str) -> Iterator[Daemon]:
     log = folder / f"{name}.log"
     with log.open("w") as stream:
         env = environment(folder, NPUSCOPE_IPC_DIR=str(folder))
-        process = subprocess.Popen(command, env=env, stderr=stream, text=True)
+        process = subprocess.Popen(command, env=env, cwd=folder, stderr=stream, text=True)
     daemon = Daemon(folder, process, log)
     try:
         daemon.wait_until_it_listens()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
+import socket
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from npuscope.monitor.agent.commands import Command
 from npuscope.monitor.agent.log import Log
 from npuscope.monitor.agent.processors.processor import Run
 from npuscope.monitor.agent.sources.source import Deliver, Unavailable
+from npuscope.monitor.protocol.fabric import Channel, Message, Poll, Status, decode
 from npuscope.monitor.protocol.standing import Standing
 
 
@@ -84,7 +87,7 @@ class OwnProcessor:
         self.batches: list[Batch] = []
         self.reports: list[int] = []
         self.closed = 0
-        self.dropped: Counter[str] = Counter()
+        self.dropped: collections.Counter[str] = collections.Counter()
         self.fails: Exception | None = None
 
     def add(self, batch: Batch) -> None:
@@ -160,3 +163,52 @@ class Bench:
             return []
         text = self.log.path.read_text()
         return [line for line in text.replace("\n[ERROR]", " [ERROR]").splitlines() if line.startswith(letter)]
+
+
+class Counter:
+    """A daemon's two sockets, as the vendor's daemon has them; the test answers by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.control = self._bound("dynolog.sock")
+        self.data = self._bound("dynolog_data.sock")
+        self.source = b""
+
+    def _bound(self, name: str) -> socket.socket:
+        path = self.folder / name
+        path.unlink(missing_ok=True)
+        endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        endpoint.bind(str(path))
+        endpoint.settimeout(20)
+        return endpoint
+
+    def take(self) -> Message:
+        """The next message."""
+        datagram, self.source = self.control.recvfrom(65536)
+        return decode(datagram)
+
+    def status(self, channel: Channel) -> Status:
+        """The next status of a channel; polls before it get an empty answer."""
+        while True:
+            message = self.take()
+            if isinstance(message, Poll):
+                self.answer("")
+            elif isinstance(message, Status) and message.channel is channel:
+                return message
+
+    def order(self, text: str) -> None:
+        """Answer the next poll with a configuration."""
+        while not isinstance(self.take(), Poll):
+            pass
+        self.answer(text)
+
+    def answer(self, text: str, name: bytes = b"req", size: int | None = None) -> None:
+        """Send a datagram to whoever sent the last one."""
+        payload = text.encode()
+        header = struct.pack("=Q32s", len(payload) if size is None else size, name)
+        self.control.sendto(header + payload, self.source)
+
+    def close(self) -> None:
+        """Close the sockets; their files stay."""
+        self.control.close()
+        self.data.close()

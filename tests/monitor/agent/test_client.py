@@ -4,57 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from agent.parts import Counter
 
 from npuscope.monitor.agent.client import CONTROL, DATA, Client
 from npuscope.monitor.agent.family import family
-from npuscope.monitor.protocol.fabric import Channel, Context, Poll, Status, Types, decode
+from npuscope.monitor.protocol.fabric import Channel, Context, Poll, Status, Types
 
 START = "NPU_MONITOR_START=true\nNPU_MONITOR_STOP=false"
-
-
-class Counter:
-    """A daemon's two sockets, as the vendor's daemon has them; the test answers by hand."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.control = self._bound("dynolog.sock")
-        self.data = self._bound("dynolog_data.sock")
-        self.source = b""
-
-    def _bound(self, name: str) -> socket.socket:
-        path = self.folder / name
-        path.unlink(missing_ok=True)
-        endpoint = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        endpoint.bind(str(path))
-        endpoint.settimeout(20)
-        return endpoint
-
-    def take(self) -> object:
-        datagram, self.source = self.control.recvfrom(65536)
-        return decode(datagram)
-
-    def answer(self, text: str, name: bytes = b"req", size: int | None = None) -> None:
-        payload = text.encode()
-        header = struct.pack("=Q32s", len(payload) if size is None else size, name)
-        self.control.sendto(header + payload, self.source)
-
-    def close(self) -> None:
-        self.control.close()
-        self.data.close()
-
-
-@pytest.fixture
-def counter(folder: Path) -> Iterator[Counter]:
-    counter = Counter(folder)
-    yield counter
-    counter.close()
 
 
 @pytest.fixture

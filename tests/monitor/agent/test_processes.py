@@ -103,3 +103,33 @@ def test_a_launcher_has_no_agent_and_its_ranks_have(folder: Path, agent_daemon: 
         monitor(agent_daemon, *START, "--duration", "0.5")
         wait_until(lambda: len(runs(folder)) == 2, 90)
         assert sorted(run["rank"] for run in runs(folder)) == [0, 1]
+
+
+SPAWNED = """
+import os, sys, time
+import own_parts
+from npuscope.monitor import agent
+from npuscope.monitor.agent.autostart import on_torch_import
+
+on_torch_import()  # as `import torch` does
+while True:
+    if os.path.exists("go"):
+        agent.step()
+    time.sleep(0.02)
+"""
+
+
+def test_a_process_of_multiprocessing_has_an_agent_once_it_trains(folder: Path, agent_daemon: Daemon) -> None:
+    """Those that load data only are never heard of; the word in the command line is multiprocessing's own."""
+    text = f"import os\nos.chdir({str(folder)!r})\n{SPAWNED}"
+    with (
+        running(folder, [sys.executable, "-c", text, "--multiprocessing-fork"], agents(folder)) as spawned,
+        running(folder, [sys.executable, "-c", text], agents(folder)) as other,
+    ):
+        known(agent_daemon, [other.pid])
+        shown = state(agent_daemon)[other.pid]
+        wait_until(lambda: state(agent_daemon)[other.pid]["polls"] > shown["polls"] + 5, 60)
+        assert spawned.pid not in state(agent_daemon)
+        (folder / "go").touch()
+        known(agent_daemon, [spawned.pid])
+        wait_until(lambda: state(agent_daemon)[spawned.pid]["step"] > 0, 60)

@@ -13,8 +13,7 @@ from npuscope.cli.msopprof.config import read_config
 from npuscope.cli.msopprof.grammar import Refused, Words, looks_like_ours
 from npuscope.cli.program import found_program
 from npuscope.errors import UserError
-from npuscope.frontends.launch import DEFAULT_CHIP
-from npuscope.npu.chip import Chip, chip_names, load_chip
+from npuscope.npu.chip import DEFAULT_CHIP, Chip, chip_names, load_chip
 from npuscope.profiler import selection as groups
 from npuscope.profiler.choice import REGEX, Choice
 from npuscope.profiler.instruction_timeline.labels import NO_LABELS, Labels, read_labels

@@ -22,8 +22,7 @@ from npuscope.cli.profile_status import Status
 from npuscope.cli.profile_write import Writer
 from npuscope.cli.run_plan import run_program
 from npuscope.errors import UserError
-from npuscope.frontends.launch import DEFAULT_CHIP
-from npuscope.npu.chip import load_chip
+from npuscope.npu.chip import DEFAULT_CHIP, load_chip
 from npuscope.profiler.profile import Profile
 from npuscope.profiler.rounds import rounds
 from npuscope.profiler.selection import columns_of

@@ -9,12 +9,14 @@ import numpy as np
 
 from npuscope.errors import UserError
 from npuscope.monitor.analysis.communicators import Waits, incomplete, waits
+from npuscope.monitor.analysis.exposition import SUMS
 from npuscope.monitor.analysis.files import Found
 from npuscope.monitor.analysis.matrices import Matrices, side_by_side
 from npuscope.monitor.analysis.peers import Peers, peers_of
 from npuscope.monitor.analysis.reduction import Failure, Summary, reduce_file
 from npuscope.monitor.analysis.slow_links import LinkLimits, SlowLink, slow_links
 from npuscope.monitor.analysis.slow_ranks import Judged, Limits, SlowNode, SlowRank, judge, slow_nodes
+from npuscope.monitor.analysis.steps import INFERRED
 from npuscope.monitor.analysis.trace_command import trace_commands
 from npuscope.monitor.analysis.workers import each
 
@@ -116,13 +118,13 @@ def _notes(matrices: Matrices, waited: Waits, peers: Sequence[Peers], verdicts: 
         yield f"no file of rank {listed(missing)}, which the communicators name"
     bare = [one.rank for one in matrices.ranks if not one.has_kernels]
     if bare:
-        yield f"no kernels of rank {listed(bare)}: what its own time went on is not known"
+        yield f"no kernels or operators of rank {listed(bare)}: what its own time went on is not known"
     lacking = np.isnan(matrices.duration).any(1).sum()
     if lacking:
         yield f"{lacking} of {len(matrices.ranks)} ranks lack some of the {len(matrices.label)} steps"
-    inferred = {one.source for one in matrices.ranks if one.source.startswith("inferred")}
-    if inferred:
-        yield f"steps are not marked; they are {sorted(inferred)[0]}"
+    sources = sorted({one.source for one in matrices.ranks})
+    yield from (f"steps are not marked; they are {one}" for one in sources[:1] if one.startswith(INFERRED))
+    yield from (f"a step is the time {one}" for one in sources if one == SUMS)
     yield from incomplete(waited.communicators)
 
 

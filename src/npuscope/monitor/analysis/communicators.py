@@ -240,4 +240,5 @@ def incomplete(communicators: Sequence[Communicator]) -> Iterator[str]:
     """A line for each communicator that is not wholly known."""
     for one in communicators:
         if one.unmatched > MOST_UNMATCHED:
-            yield f"{one.label}: {one.unmatched:.0%} of its ranks' steps do not match and count as no waiting"
+            lost = f"{one.unmatched:.0%} of its ranks' steps"
+            yield f"communicator {one.label}: {lost} do not match and count as no waiting"

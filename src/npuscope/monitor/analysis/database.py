@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -13,6 +13,7 @@ import numpy as np
 
 from npuscope.monitor.activity.batch import Column
 from npuscope.monitor.activity.kinds import DATA_TYPES
+from npuscope.monitor.analysis.computing import computing, host_operators, outermost
 from npuscope.monitor.analysis.records import Collectives, Group, Marked, Ranges, Records, Unreadable
 from npuscope.monitor.analysis.steps import labelled, marked
 
@@ -29,7 +30,8 @@ SIZES = {
     "INT128": 16,
 }
 """Bytes of an element by its type's name."""
-_SIZE_OF_NUMBER = {number: SIZES.get(name, 0) for number, name in DATA_TYPES.items()}
+_SIZE_OF_NUMBER = np.zeros(max(DATA_TYPES) + 1, np.int64)
+_SIZE_OF_NUMBER[list(DATA_TYPES)] = [SIZES.get(name, 0) for name in DATA_TYPES.values()]
 
 
 def read_database(path: Path, rank: int, pid: int) -> Records:
@@ -77,7 +79,9 @@ class _Reader:
         records.host = next((str(name) for (name,) in self._rows("HOST_INFO", "hostName") if name), "")
         records.device = next((device for (device,) in self._rows("RANK_DEVICE_MAP", "deviceId")), -1)
         records.groups = self._groups()
-        records.kernels = self._kernels()
+        records.kernels = computing(self._kernels(), records.strings)
+        if not len(records.kernels) and records.device < 0:
+            records.kernels = self._host_operators()
         records.steps = self._steps()
         records.collectives = self._collectives()
         if not len(records.kernels) and not len(records.collectives):
@@ -89,12 +93,13 @@ class _Reader:
             return []
         return self.db.execute(f'SELECT {", ".join(columns)} FROM "{table}"').fetchall()
 
-    def _columns(self, table: str, *columns: str, where: str = "") -> list[Column]:
-        """Whole columns as int64; no rows where the table lacks one of them; what is NULL is -1.
+    def _columns(self, table: str, *columns: str, needs: Sequence[str] = (), where: str = "") -> list[Column]:
+        """Whole columns as int64; no rows where the table lacks one of them, or one that `where` needs; what is NULL
+        is -1.
 
         SQLite writes a column as one text and numpy reads it: five times as fast as rows of Python integers.
         """
-        if not set(columns) <= set(self.tables.get(table, ())):
+        if not {*columns, *needs} <= set(self.tables.get(table, ())):
             return [np.zeros(0, np.int64) for _ in columns]
         words = ", ".join(f"group_concat(CAST(coalesce({column}, -1) AS INTEGER))" for column in columns)
         texts = self.db.execute(f'SELECT {words} FROM "{table}" {where}').fetchone()
@@ -115,18 +120,25 @@ class _Reader:
         keep = of[info] == task
         return Ranges(start[keep], end[keep], name[info[keep]])
 
+    def _host_operators(self) -> Ranges:
+        """Operators of a job without a card."""
+        which = ", ".join(map(str, host_operators(self.records.strings)))
+        start, end, thread, name = self._columns(
+            "CANN_API", "startNs", "endNs", "globalTid", "name", where=f"WHERE name IN ({which})"
+        )
+        return outermost(Ranges(start, end, name), thread)
+
     def _collectives(self) -> Collectives:
         start, end, of, name, comm, count, kind = self._columns(
             "COMMUNICATION_OP", "startNs", "endNs", "connectionId", "opType", "groupName", "count", "dataType"
         )
         if not len(start):
             return Collectives()
-        size = np.array([_SIZE_OF_NUMBER.get(number, 0) for number in range(max(_SIZE_OF_NUMBER) + 1)])
-        size = size[np.clip(kind, 0, len(size) - 1)]
-        found = Collectives(start, end, name, comm, np.maximum(count, 0) * size, self._launched(of))
+        size = _SIZE_OF_NUMBER[np.clip(kind, 0, len(_SIZE_OF_NUMBER) - 1)]
+        found = Collectives(start, end, name, comm, np.maximum(count, 0) * size, self._launched(of, start))
         return found.where(np.argsort(start, kind="stable"))
 
-    def _launched(self, of: Column) -> Column:
+    def _launched(self, of: Column, start: Column) -> Column:
         """When the host called each collective, 0 where that is not known; only host marks ask for it."""
         if self.records.steps.on_device or not len(self.records.steps):
             return np.zeros(len(of), np.int64)
@@ -137,12 +149,15 @@ class _Reader:
         if not len(call):
             return np.zeros(len(of), np.int64)
         at = np.minimum(np.searchsorted(call, of), len(call) - 1)
-        return np.where((call[at] == of) & (of > 0), began[at], 0)
+        return np.where((call[at] == of) & (of > 0) & (began[at] <= start), began[at], 0)
 
     def _steps(self) -> Marked:
+        if len(found := self._marks()):
+            return found
         label, start, end = self._columns("STEP_TIME", "id", "startNs", "endNs")
-        if len(label):
-            return marked(label, start, end, "STEP_TIME", on_device=True)
+        return marked(label, start, end, "STEP_TIME", on_device=False)
+
+    def _marks(self) -> Marked:
         start, end, kind, name, domain, connection = self._columns(
             "MSTX_EVENTS", "startNs", "endNs", "eventType", "message", "domainId", "connectionId"
         )
@@ -156,9 +171,8 @@ class _Reader:
     def _on_device(self, label: Column, start: Column, end: Column, connection: Column) -> Marked:
         """The device's side of the marks, where every mark has one."""
         kinds = [number for number, text in self.records.strings.items() if text.lower() == DEVICE_MARK]
-        began, ended, kind, of = self._columns("TASK", "startNs", "endNs", "taskType", "connectionId")
-        mine = np.isin(kind, kinds)
-        began, ended, of = began[mine], ended[mine], of[mine]
+        marks = f"WHERE taskType IN ({', '.join(map(str, kinds))})"
+        began, ended, of = self._columns("TASK", "startNs", "endNs", "connectionId", needs=("taskType",), where=marks)
         order = np.argsort(of, kind="stable")
         began, ended, of = began[order], ended[order], of[order]
         if len(label) and len(of):

@@ -46,6 +46,12 @@ class Found:
     replaced: int = 0
     """Older files of ranks that have a newer one."""
 
+    def without(self, form: str) -> Found:
+        """The same, with recordings of a form left out and named."""
+        others = [f"{one.name}: only files of one kind can be compared" for one in self.recordings if one.form == form]
+        kept = tuple(one for one in self.recordings if one.form != form)
+        return Found(kept, (*self.left_out, *others), self.replaced)
+
 
 def find(places: Iterable[str | Path]) -> Found:
     """The newest recording of every rank below folders, or of single files. Raises UserError when there is none."""

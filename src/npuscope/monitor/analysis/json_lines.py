@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from npuscope.monitor.activity.batch import Column
+from npuscope.monitor.analysis.computing import computing, host_operators, outermost
 from npuscope.monitor.analysis.database import GROUPS, SIZES, STEP_DOMAIN, read_groups
 from npuscope.monitor.analysis.records import Collectives, Marked, Ranges, Records, Unreadable
 from npuscope.monitor.analysis.steps import labelled, marked
@@ -17,6 +18,7 @@ from npuscope.monitor.analysis.steps import labelled, marked
 COLUMNS = {
     "kind": "string", "name": "string", "startNs": "int64", "endNs": "int64", "deviceId": "int64", "domain": "string",
     "sourceKind": "string", "commName": "string", "dataType": "string", "count": "int64", "correlationId": "int64",
+    "threadId": "int64",
     "value": "string", "device": "list", "host": "string",
 }  # fmt: skip
 APIS = ("API", "AclAPI", "NodeAPI", "RuntimeAPI")
@@ -77,11 +79,14 @@ def _fill(records: Records, tables: Iterable[Any]) -> None:
     records.strings = dict(enumerate(columns.texts))
     kernels, collectives = columns.are("Kernel"), columns.are("Communication")
     start, end, name = columns["startNs"], columns["endNs"], columns["name"]
-    records.kernels = Ranges(start[kernels], end[kernels], name[kernels])
+    records.kernels = computing(Ranges(start[kernels], end[kernels], name[kernels]), records.strings)
     records.steps = _steps(columns, records.strings)
     records.collectives = _collectives(columns, collectives)
     devices = columns["deviceId"][kernels | collectives]
     records.device = int(devices[0]) if len(devices) else -1
+    if not len(records.kernels) and records.device < 0:
+        own = columns.are("API") & np.isin(name, host_operators(records.strings))
+        records.kernels = outermost(Ranges(start[own], end[own], name[own]), columns["threadId"][own])
     records.host = next((text for text in table["host"].drop_null().unique().to_pylist() if text), "")
     for at in np.flatnonzero(columns.are(GROUPS)).tolist():
         records.groups = read_groups(table["value"][at].as_py())
@@ -107,12 +112,12 @@ def _collectives(columns: _Columns, which: Column) -> Collectives:
     size = np.maximum(columns["count"][which], 0) * sizes[columns["dataType"][which]]
     found = Collectives(
         columns["startNs"][which], columns["endNs"][which], columns["name"][which], columns["commName"][which],
-        size, _launched(columns, columns["correlationId"][which]),
+        size, _launched(columns, columns["correlationId"][which], columns["startNs"][which]),
     )  # fmt: skip
     return found.where(np.argsort(found.start, kind="stable"))
 
 
-def _launched(columns: _Columns, of: Column) -> Column:
+def _launched(columns: _Columns, of: Column, start: Column) -> Column:
     """When the host called each collective; 0 where no call of that number was recorded."""
     apis = np.logical_or.reduce([columns.are(name) for name in APIS])
     call, began = columns["correlationId"][apis], columns["startNs"][apis]
@@ -121,7 +126,7 @@ def _launched(columns: _Columns, of: Column) -> Column:
     order = np.lexsort((began, call))
     call, began = call[order], began[order]
     at = np.minimum(np.searchsorted(call, of), len(call) - 1)
-    return np.where((call[at] == of) & (of > 0), began[at], 0)
+    return np.where((call[at] == of) & (of > 0) & (began[at] <= start), began[at], 0)
 
 
 class _Columns:

@@ -10,7 +10,7 @@ import numpy as np
 from npuscope.monitor.activity.batch import Column
 from npuscope.monitor.analysis.communicators import Waits, last_share
 from npuscope.monitor.analysis.matrices import Matrices
-from npuscope.monitor.analysis.operators import Slower, slower_operators
+from npuscope.monitor.analysis.operators import Operations, Slower
 from npuscope.monitor.analysis.peers import Peers
 from npuscope.monitor.analysis.statistics import (
     TESTS,
@@ -71,6 +71,8 @@ class SlowRank:
     peers_idle: float | None
     cause: str
     operators: tuple[Slower, ...]
+    alike: float | None
+    """How many times as long all operators take, where that is the same for all."""
     peers: int
     about_peers: str
 
@@ -103,8 +105,8 @@ def judge(matrices: Matrices, waits: Waits, peers: Peers, limits: Limits, ranks:
     tries = TESTS * ranks
     confidence = 1 - np.minimum(np.minimum(trials.steady, trials.burst) * tries, 1.0)
     named = np.flatnonzero(confidence >= limits.confidence)
-    look = _Look(matrices, waits, peers, values, trials, step)
-    slow = tuple(look.at(place, float(confidence[place])) for place in named.tolist())
+    look = _Look(matrices, waits, peers, values, trials, step) if len(named) else None
+    slow = tuple(look.at(place, float(confidence[place])) for place in named.tolist()) if look else ()
     most = int(trials.steps.max(initial=0))
     needed = int(np.ceil(np.log2(tries / (1 - limits.confidence))))
     largest = None
@@ -115,37 +117,60 @@ def judge(matrices: Matrices, waits: Waits, peers: Peers, limits: Limits, ranks:
     return Judged(slow, largest, needed if most < needed else None)
 
 
-@dataclass(frozen=True)
 class _Look:
-    """Gathers the evidence about one rank of a class."""
+    """Gathers the evidence about ranks of a class."""
 
-    matrices: Matrices
-    waits: Waits
-    peers: Peers
-    values: Column
-    trials: Trials
-    step: float
+    def __init__(
+        self, matrices: Matrices, waits: Waits, peers: Peers, values: Column, trials: Trials, step: float
+    ) -> None:
+        self.matrices, self.peers, self.trials, self.step = matrices, peers, trials, step
+        rows = peers.rows
+        self.own = _Beside(values)
+        self.waiting = _Beside(waits.waiting[rows])
+        self.compute = _Beside(matrices.compute[rows])
+        self.idle = _Beside(matrices.idle[rows])
+        self.last = last_share(waits.waiting[rows])
+        self.operations = Operations([matrices.ranks[row] for row in rows.tolist()])
+        self.noise = deviation(trials.excess)
 
     def at(self, place: int, confidence: float) -> SlowRank:
-        rows, row = self.peers.rows, int(self.peers.rows[place])
+        """The evidence about the rank at `place` of the class."""
+        row = int(self.peers.rows[place])
         excess = self.trials.excess[place]
         pattern, first, slow = self._pattern(place)
         low, high = median_interval(excess[slow])
-        waiting = self.waits.waiting[rows]
-        compute = self._pair(self.matrices.compute, place, slow)
-        idle = self._pair(self.matrices.idle, place, slow)
-        own = self._pair(self.values, place, slow, inside=True)
+        compute, idle = self.compute.pair(place, slow), self.idle.pair(place, slow)
+        own, waited = self.own.pair(place, slow), self.waiting.pair(place, slow)
         size = float(np.median(excess[slow]))
-        waited = self._pair(self.waits.waiting, place, slow)
         rank, steps = self.matrices.ranks[row], int(self.trials.steps[place])
+        known = rank.has_kernels
         return SlowRank(
-            row, rank.rank, confidence, pattern, first, int((slow & self._above(place)).sum()), steps,
-            size, low, high, own[0], own[1], float(np.nansum(np.where(slow, excess, 0))) / steps / self.step,
-            waited[0], waited[1], float(last_share(waiting)[place]),
-            *(compute if rank.has_kernels else (None, None)), *(idle if rank.has_kernels else (None, None)),
-            _cause(compute[0] - compute[1], size) if rank.has_kernels else UNKNOWN,
-            slower_operators([self.matrices.ranks[other] for other in rows], place), len(rows) - 1, self.peers.about,
-        )  # fmt: skip
+            row=row,
+            rank=rank.rank,
+            confidence=confidence,
+            pattern=pattern,
+            first_step=first,
+            slow_steps=int((slow & self._above(place)).sum()),
+            steps=steps,
+            excess=size,
+            low=low,
+            high=high,
+            own=own[0],
+            peers_own=own[1],
+            cost=float(np.nansum(np.where(slow, excess, 0))) / steps / self.step,
+            waiting=waited[0],
+            peers_waiting=waited[1],
+            last=float(self.last[place]),
+            compute=compute[0] if known else None,
+            peers_compute=compute[1] if known else None,
+            idle=idle[0] if known else None,
+            peers_idle=idle[1] if known else None,
+            cause=_cause(compute[0] - compute[1], size) if known else UNKNOWN,
+            operators=self.operations.slower(place),
+            alike=self.operations.alike(place),
+            peers=len(self.peers.rows) - 1,
+            about_peers=self.peers.about,
+        )
 
     def _above(self, place: int) -> Column:
         excess = self.trials.excess[place]
@@ -161,16 +186,20 @@ class _Look:
                 return AT_START, int(label[found.at]), slow & early
             return SINCE, int(label[found.at]), slow & ~early
         share = slow.sum() / self.trials.steps[place]
-        others = np.delete(self.trials.excess, place, 0)
-        if share > 0.5 and (share >= ALMOST_ALL or deviation(excess) < SPREAD * deviation(others)):
+        if share > 0.5 and (share >= ALMOST_ALL or deviation(excess) < SPREAD * self.noise):
             return STEADY, None, np.isfinite(excess)
         return SPORADIC, None, slow if share > 0.5 or not beyond.any() else beyond
 
-    def _pair(self, whole: Column, place: int, slow: Column, inside: bool = False) -> tuple[float, float]:
-        """A rank's median over its slow steps, and that of its peers in the same steps."""
-        values = (whole if inside else whole[self.peers.rows])[:, slow]
-        others = peers_median(values)[place]
-        return float(np.nanmedian(values[place])), float(np.nanmedian(others))
+
+class _Beside:
+    """(ranks, steps), each beside the median of its peers."""
+
+    def __init__(self, values: Column) -> None:
+        self.values, self.peers = values, peers_median(values)
+
+    def pair(self, place: int, steps: Column) -> tuple[float, float]:
+        """A rank's median over some steps, and that of its peers in the same steps."""
+        return float(np.nanmedian(self.values[place, steps])), float(np.nanmedian(self.peers[place, steps]))
 
 
 def _cause(compute: float, excess: float) -> str:

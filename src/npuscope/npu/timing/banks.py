@@ -66,7 +66,7 @@ def _keys(
 
 def _operand(operands: Operands, access: int, repeats: int) -> tuple[int, int, int, int, int]:
     """(address, repeat stride, block stride, blocks in a repeat, writes) of one access of an instruction."""
-    shape = operands.shape[:, access]
+    shape = operands.shape.one(access)
     run, total = int(shape[RUN]), int(shape[TOTAL])
     writes = int(operands.writes[access])
     address = int(operands.address[access])

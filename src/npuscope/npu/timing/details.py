@@ -27,7 +27,6 @@ class Details(Sequence[str]):
         self._operands = operands
         self._row = row
         self._columns = [rows.column(name) for name in COLUMNS]
-        self._facts = [operands.space, operands.writes, operands.address, *(operands.shape[part] for part in SHAPE)]
 
     def __len__(self) -> int:
         return int(self._row.size)
@@ -39,8 +38,14 @@ class Details(Sequence[str]):
         values = (int(column[row]) for column in self._columns)
         between = range(*self._operands.first[row : row + 2].tolist())
         opcode, pipe, a, b, c, d, work = values
-        accesses: list[Any] = [tuple(int(fact[access]) for fact in self._facts) for access in between]
+        accesses: list[Any] = [self._access(access) for access in between]
         return operand_text(opcode, pipe, a, b, c, d, work, accesses)
+
+    def _access(self, access: int) -> tuple[int, ...]:
+        """What the text says of one access (detail_text.Access)."""
+        operands, shape = self._operands, self._operands.shape.one(access)
+        facts = (operands.space[access], operands.writes[access], operands.address[access], *shape[list(SHAPE)])
+        return tuple(map(int, facts))
 
     def parts(self, which: np.ndarray) -> DetailParts:
         """As `trace.timeline.detail_parts`: the address in GM is the number."""
@@ -71,13 +76,14 @@ class Details(Sequence[str]):
     def _texts(self, rows: np.ndarray, address: np.ndarray) -> list[str]:
         """The texts of some rows of the trace with other addresses, (accesses,); columns become plain numbers all at
         once."""
-        facts = (*self._facts[:2], address, *self._facts[3:])
         columns = [column[rows].tolist() for column in self._columns]
         first = self._operands.first[rows]
         counts = self._operands.first[rows + 1] - first
         bounds = np.concatenate(([0], np.cumsum(counts)))
         place = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
-        accesses: list[Any] = list(zip(*(fact[place].tolist() for fact in facts), strict=True))
+        operands, shape = self._operands, self._operands.shape.of(place)
+        facts = (operands.space[place], operands.writes[place], address[place], *(shape[part] for part in SHAPE))
+        accesses: list[Any] = list(zip(*(fact.tolist() for fact in facts), strict=True))
         limits = bounds.tolist()
         return [
             operand_text(opcode, pipe, a, b, c, d, work, accesses[begin:end])

@@ -12,8 +12,10 @@ Record = Any
 """One record of an array, in compiled functions."""
 
 
-def _record(whole: Iterable[str], real: Iterable[str] = ()) -> np.dtype[np.void]:
-    return np.dtype([*((name, np.int64) for name in whole), *((name, np.float64) for name in real)], align=True)
+def _record(whole: Iterable[str], real: Iterable[str] = (), short: Iterable[str] = ()) -> np.dtype[np.void]:
+    """A record of fields of 64 bits, whole numbers and real ones, and of `short` whole numbers, of 32 bits."""
+    kinds = ((whole, np.int64), (real, np.float64), (short, np.int32))
+    return np.dtype([(name, kind) for names, kind in kinds for name in names], align=True)
 
 
 CHUNK = 1 << 12
@@ -29,13 +31,13 @@ def fill(records: np.ndarray, columns: Mapping[str, Any]) -> None:
 
 
 UNKNOWN_TIME = -1.0
-OP_WHOLE = (
+OP_SHORT = (
     "core", "slot", "kind", "next", "ahead", "line0", "line1", "range", "gm0", "gm1", "dep0", "dep_issued", "dep1",
-    "step", "place", "strict", "waiting", "hits", "misses", "victims",
+    "step", "strict", "waiting", "hits", "misses", "victims",
 )  # fmt: skip
 OP_COSTS = ("hidden", "busy", "latency", "latency_hit", "bytes", "l2_bytes")
 OP_TIMES = ("fetch", "control", "issue", "start", "end", "fire")
-OP = _record(OP_WHOLE, (*OP_COSTS, *OP_TIMES))
+OP = _record(("place",), (*OP_COSTS, *OP_TIMES), OP_SHORT)
 """An instruction of a launch; they are sorted by core, in the order in which each issues them.
 
 Whole numbers: core; pipe (kinds.PIPES); kinds.Kind; the next op of the same pipe and core, and the one `depth` before

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from npuscope.npu.timing.shapes import TOTAL, shapes_of
+from npuscope.npu.timing.shapes import TOTAL, Shapes, shapes_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import Role, Space
 
@@ -18,8 +18,8 @@ SIZES = {"int8": 1, "uint8": 1, "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
 
 @dataclass(frozen=True)
 class Operands:
-    """Columns over accesses, sorted by row: `row`, `space`, `writes` (bool), `address`, `shape` (shapes.COLUMNS,
-    accesses), `buffer`, `footprint`."""
+    """Columns over accesses, sorted by row: `row`, `space`, `writes` (bool), `address`, `shape`, `buffer`,
+    `footprint`."""
 
     rows: int
     row: np.ndarray
@@ -28,13 +28,13 @@ class Operands:
     address: np.ndarray
     footprint: np.ndarray
     buffer: np.ndarray
-    shape: np.ndarray
+    shape: Shapes
     dtypes: list[str]
 
     @cached_property
     def first(self) -> np.ndarray:
         """(rows + 1,): where each row's accesses begin."""
-        return np.searchsorted(self.row, np.arange(self.rows + 1))
+        return np.concatenate(([0], np.cumsum(np.bincount(self.row, minlength=self.rows))))
 
     def per_row(self, chosen: np.ndarray, values: np.ndarray, empty: int = 0) -> np.ndarray:
         """(rows,): the first of `values` among the `chosen` accesses of each row, `empty` where there is none."""
@@ -52,7 +52,7 @@ class Operands:
         """(rows,): bytes of the largest `chosen` access of each row."""
         found = np.zeros(self.rows, np.int64)
         place = np.flatnonzero(chosen)
-        np.maximum.at(found, self.row[place], self.shape[TOTAL, place])
+        np.maximum.at(found, self.row[place], self.shape.of(place)[TOTAL])
         return found
 
     @cached_property

@@ -169,8 +169,8 @@ def _ranges(
     index[order[vector]] = np.arange(vector.size)
     place = np.flatnonzero((operands.space == Space.UB) & (index[operands.row] >= 0))
     row = operands.row[place]
-    low = operands.address[place] + operands.shape[LOW, place]
-    high = operands.address[place] + operands.shape[HIGH, place]
+    shape = operands.shape.of(place)
+    low, high = operands.address[place] + shape[LOW], operands.address[place] + shape[HIGH]
     writes = operands.writes[place]
     reads = np.flatnonzero(~writes)
     rank = np.arange(reads.size) - np.searchsorted(row[reads], row[reads])

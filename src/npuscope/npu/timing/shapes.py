@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
@@ -56,9 +58,30 @@ def explicit_table(explicit: list[Explicit]) -> np.ndarray:
     return np.array(rows, np.int64).reshape(-1, COLUMNS).T
 
 
-def shapes_of(numbers: np.ndarray, explicit: list[Explicit]) -> np.ndarray:
-    """(COLUMNS, accesses) for a column of footprint numbers."""
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """Shapes of accesses, of which few differ: `table` (COLUMNS, kinds) has the kinds, `kind` (accesses,) says which
+    one an access has. A column is made when it is asked for, ``shapes[RUN]`` (accesses,)."""
+
+    table: np.ndarray
+    kind: np.ndarray
+
+    def __getitem__(self, column: int) -> np.ndarray:
+        return np.asarray(self.table[column].take(self.kind))
+
+    def of(self, which: np.ndarray) -> Shapes:
+        """Those of some accesses."""
+        return Shapes(self.table, self.kind[which])
+
+    def one(self, access: int) -> np.ndarray:
+        """All columns of one access, (COLUMNS,)."""
+        return np.asarray(self.table[:, self.kind[access]])
+
+
+def shapes_of(numbers: np.ndarray, explicit: list[Explicit]) -> Shapes:
+    """The shapes of a column of footprint numbers."""
     table = shape_table()
-    both = np.concatenate([table, explicit_table(explicit)], axis=1) if explicit else table
-    place = np.where(numbers >= 0, numbers, table.shape[1] - 1 - numbers)
-    return both.take(place, axis=1)
+    if not explicit:
+        return Shapes(table, numbers)
+    both = np.concatenate([table, explicit_table(explicit)], axis=1)
+    return Shapes(both, np.where(numbers >= 0, numbers, table.shape[1] - 1 - numbers))

@@ -11,7 +11,7 @@ from npuscope.npu.chip import Chip
 from npuscope.npu.timing.kinds import FIX, MTE2, MTE3
 from npuscope.npu.timing.layout import fill
 from npuscope.npu.timing.operands import Operands
-from npuscope.npu.timing.shapes import COUNT0, COUNT1, COUNT2, ROWS, RUN, STRIDE0, STRIDE1, STRIDE2, TOTAL
+from npuscope.npu.timing.shapes import COUNT0, COUNT1, COUNT2, ROWS, RUN, STRIDE0, STRIDE1, STRIDE2, TOTAL, Shapes
 from npuscope.npu.timing.work import path_width
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Space
@@ -56,7 +56,9 @@ def transfers_of(rows: LaunchRows, slot: np.ndarray, copies: np.ndarray, operand
     """What the rows of `copies` (bool, (rows,)) ask; they are on pipes `slot` (kinds.PIPES)."""
     facts = chip.timing
     chosen = operands.gm & copies[operands.row]
-    shape, row = operands.shape[:, chosen], operands.row[chosen]
+    accesses = np.flatnonzero(chosen)
+    shape, row = operands.shape.of(accesses), operands.row[accesses]
+    run = shape[RUN]
     nbytes = np.bincount(row, shape[TOTAL], minlength=operands.rows).astype(np.int64)
     unknown = copies & (nbytes == 0)  # the library's own memory: only the size is known
     nbytes = np.where(unknown, rows.column("work"), nbytes)
@@ -64,7 +66,7 @@ def transfers_of(rows: LaunchRows, slot: np.ndarray, copies: np.ndarray, operand
     rearranges = _rearranges(rows)
     each = np.where(rearranges, facts.mte2.row_nz, facts.mte2.row)
     each = np.where(slot == FIX, facts.fix.row, np.where(slot == MTE3, facts.mte3.row, each))
-    moved = shape[ROWS] * np.maximum(each[row], -(-shape[RUN] // 32) * 32 / rate[row])
+    moved = shape[ROWS] * np.maximum(each[row], -(-run // 32) * 32 / rate[row])
     moving = np.bincount(row, moved, minlength=operands.rows)
     moving = np.where(unknown, nbytes / rate, moving)
     by_pipe = {MTE2: facts.mte2, MTE3: facts.mte3}
@@ -77,12 +79,12 @@ def transfers_of(rows: LaunchRows, slot: np.ndarray, copies: np.ndarray, operand
     moving = np.where(slot == FIX, np.maximum(moving, _converted(rows, operands, chip)), moving)
     busy = np.maximum(spacing, setup + moving)
     longest = np.zeros(operands.rows, np.int64)
-    np.maximum.at(longest, row, shape[RUN])
+    np.maximum.at(longest, row, run)
     share = np.where(longest <= SHORT_NZ, facts.memory.l2_short_nz, facts.memory.l2_nz)
     wide = np.where((slot == MTE2) & (operands.target != Space.UB), 1 / share, 1.0)
     return Transfers(
-        busy, nbytes * copies, np.searchsorted(row, np.arange(operands.rows + 1)),
-        _table(rows, operands, np.flatnonzero(chosen), chip), wide, latency, latency_hit,
+        busy, nbytes * copies, np.concatenate(([0], np.cumsum(np.bincount(row, minlength=operands.rows)))),
+        _table(rows, operands, accesses, chip), wide, latency, latency_hit,
     )  # fmt: skip
 
 
@@ -111,7 +113,7 @@ def _converted(rows: LaunchRows, operands: Operands, chip: Chip) -> np.ndarray:
 
 
 def _table(rows: LaunchRows, operands: Operands, chosen: np.ndarray, chip: Chip) -> np.ndarray:
-    shape = operands.shape[:, chosen]
+    shape = operands.shape.of(chosen)
     table = np.empty(chosen.size, ACCESS)
     nz = _rearranges(rows)[operands.row[chosen]]
     fill(table, {
@@ -135,21 +137,21 @@ def _allocates(rows: LaunchRows, operands: Operands, chosen: np.ndarray) -> np.n
     return keeps
 
 
-def _weights(address: np.ndarray, shape: np.ndarray, nz: np.ndarray, chip: Chip) -> np.ndarray:
+def _weights(address: np.ndarray, shape: Shapes, nz: np.ndarray, chip: Chip) -> np.ndarray:
     """(accesses,): bytes that GM has to move for each byte wanted, by how the rows lie on its units and whether the
     copy rearranges them."""
     memory = chip.timing.memory
     place = address % memory.unit
-    pitch = shape[STRIDE2] % memory.unit
-    keys = ((shape[RUN] << 13) ^ shape[COUNT2]) * (memory.unit * memory.unit) + place * memory.unit + pitch
+    run, pitch = shape[RUN], shape[STRIDE2] % memory.unit
+    keys = ((run << 13) ^ shape[COUNT2]) * (memory.unit * memory.unit) + place * memory.unit + pitch
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    start, length, count, pitch = place[first], shape[RUN, first], shape[COUNT2, first], pitch[first]
+    start, length, count, pitch = place[first], run[first], shape.of(first)[COUNT2], pitch[first]
     costs = np.zeros(first.size)
     for sample in range(SAMPLE):
         row = np.minimum(sample, count - 1)
         costs += _row_cost((start + row * pitch) % memory.unit, length, memory.unit, memory.sector)
     costs /= SAMPLE * np.maximum(length, 1)
-    short = shape[RUN] < SHORT
+    short = run < SHORT
     reached = np.where(nz, np.where(short, memory.short_row_nz, memory.gm_nz), np.where(short, memory.short_row, 1.0))
     return costs[inverse] / reached
 

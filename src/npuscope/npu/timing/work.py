@@ -78,7 +78,7 @@ def _repeated_reads(operands: Operands) -> np.ndarray:
     """(rows,): reads of what the same instruction reads already, which a register vector unit does once (E-BK35)."""
     reads = np.flatnonzero(~operands.writes)
     order = reads[np.lexsort((operands.address[reads], operands.row[reads]))]
-    row, address, size = operands.row[order], operands.address[order], operands.shape[TOTAL, order]
+    row, address, size = operands.row[order], operands.address[order], operands.shape.of(order)[TOTAL]
     same = (row[1:] == row[:-1]) & (address[1:] == address[:-1]) & (size[1:] == size[:-1])
     return np.bincount(row[1:][same], minlength=operands.rows)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from npuscope.profiler.advice.advice import Advice
 from npuscope.profiler.advice.case import Case
-from npuscope.profiler.busy import together, union_lengths
+from npuscope.profiler.busy import union_lengths
 from npuscope.profiler.traffic import COMPUTE
 from npuscope.profiler.waits import draining, is_wait, waiting
 from npuscope.trace.timeline import Lane
@@ -22,7 +22,7 @@ MOST_WAITING = 0.1
 def _hideable(case: Case) -> tuple[float, float, float]:
     """Of the core with most to hide: (cycles that could still be hidden, overlap as a share of the smaller part, the
     smaller part)."""
-    copy, compute, both = together(case.timeline, (Lane.MTE2,), COMPUTE)
+    copy, compute, both = case.profile.working.together((Lane.MTE2,), COMPUTE)
     smaller = np.minimum(copy, compute)
     worst = int(np.argmax(smaller - both))
     part = int(smaller[worst])

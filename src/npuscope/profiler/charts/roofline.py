@@ -62,45 +62,34 @@ class Roofline:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line measures: its name, the ways whose bytes count, and the peak of one core: bytes a cycle, the name of
-    one of the chip's rates, or None for what the chip says of the ways themselves."""
+    """What a line measures: its name, the ways whose bytes count, and the peak of one core: the name of one of the
+    chip's widths or rates, or None for what the chip says of the ways themselves."""
 
     name: str
     ways: tuple[str, ...]
-    peak: int | str | None = None
+    peak: str | None = None
 
 
-UNIT_LINES = (
-    Line("Write to L1", ("l1_write",), 256),
-    Line("Read from L1", ("l1_read",), 256),
-    Line("Write to L0A", ("to_l0a",), 256),
-)
-CUBE_UNIT = {
-    "A2": (
-        Line("L1 Read + Write", ("l1_read", "l1_write"), 512), *UNIT_LINES, Line("Write to L0B", ("to_l0b",), 128),
-        Line("Read from L0C", ("l0c_read",), 128),
-    ),
-    "A5": (
-        Line("L1 Read + Write", ("l1_read", "l1_write"), 512), *UNIT_LINES, Line("Write to L0B", ("to_l0b",), 256),
-        Line("Read from L0C", ("l0c_read",), 512),
-    ),
-}  # fmt: skip
+CUBE_UNIT = (
+    Line("L1 Read + Write", ("l1_read", "l1_write"), "l1"), Line("Write to L1", ("l1_write",), "l1_write"),
+    Line("Read from L1", ("l1_read",), "l1_read"), Line("Write to L0A", ("to_l0a",), "l0a_write"),
+    Line("Write to L0B", ("to_l0b",), "l0b_write"), Line("Read from L0C", ("l0c_read",), "l0c_read"),
+)  # fmt: skip
 VECTOR_UNIT = {
     "A2": (
-        Line("UB Read + Write", ("ub_to_gm", "gm_to_ub", "ub_to_vec", "vec_to_ub"), 512),
-        Line("Read from UB", ("ub_to_gm",), 128), Line("Write to UB", ("gm_to_ub",), 128),
-        Line("Vector Read UB", ("ub_to_vec",), 512), Line("Vector Write UB", ("vec_to_ub",), 512),
+        Line("UB Read + Write", ("ub_to_gm", "gm_to_ub", "ub_to_vec", "vec_to_ub"), "ub"),
+        Line("Read from UB", ("ub_to_gm",), "ub_read"), Line("Write to UB", ("gm_to_ub",), "ub_write"),
+        Line("Vector Read UB", ("ub_to_vec",), "vector_read"), Line("Vector Write UB", ("vec_to_ub",), "vector_write"),
     ),
-    "A5": (Line("SIMT VF", ("simt",), 128),),
+    "A5": (Line("SIMT VF", ("simt",), "simt"),),
 }  # fmt: skip
 UNITS_310P = (
-    Line("L1 Read + Write", ("l1_read", "l1_write"), 768), Line("Write to L1", ("l1_write",), 256),
-    Line("Read from L1", ("l1_read",), 128), Line("Write to L0A", ("to_l0a",), 256),
-    Line("Write to L0B", ("to_l0b",), 128),
-    Line("UB Read + Write", ("ub_to_gm", "to_ub", "ub_to_vec", "vec_to_ub"), 256),
-    Line("Read from UB", ("ub_to_gm",), 128), Line("Write to UB", ("to_ub",), 128),
-    Line("Vector Read UB", ("ub_to_vec",), 256), Line("Vector Write UB", ("vec_to_ub",), 256),
+    *CUBE_UNIT[:5],
+    Line("UB Read + Write", ("ub_to_gm", "to_ub", "ub_to_vec", "vec_to_ub"), "ub"),
+    Line("Read from UB", ("ub_to_gm",), "ub_read"), Line("Write to UB", ("to_ub",), "ub_write"),
+    Line("Vector Read UB", ("ub_to_vec",), "vector_read"), Line("Vector Write UB", ("vec_to_ub",), "vector_write"),
 )  # fmt: skip
+"""Of the memories' lines, those of L0C are not counted on 310P."""
 PIPES = {
     "A2": (
         Line("MTE1", ("to_l0a", "to_l0b")), Line("MTE2", ("gm_to_l1", "gm_to_l0a", "gm_to_l0b"), "mte2_write"),
@@ -170,7 +159,7 @@ class _Drawing:
         """The pictures of a chip whose cube and vector cores are separate."""
         vector_too = vector if self.columns == "A2" else []
         sets: tuple[tuple[str, tuple[Line, ...], list[Operations], int], ...] = (
-            ("Memory Unit(Cube)", CUBE_UNIT[self.columns], cube, self.cubes),
+            ("Memory Unit(Cube)", CUBE_UNIT, cube, self.cubes),
             ("Memory Unit(Vector)", VECTOR_UNIT[self.columns], vector, self.vectors),
             ("Pipeline(Cube)", PIPES[self.columns], cube, self.cubes),
             ("Pipeline(Vector)", VECTOR_PIPES, vector_too, self.vectors),
@@ -216,10 +205,11 @@ class _Drawing:
         """TB/s of all cores on a line's ways; 0 where nothing is published. Ways of unequal peaks count as much as
         they were used."""
         rates = self.chip.peak_rates()
-        if isinstance(line.peak, str):
-            return rates.get(line.peak, 0.0) * cores / 1024
         if line.peak is not None:
-            return line.peak * self.chip.frequency_mhz * cores * 1e6 / 2**40
+            width = self.chip.width(line.peak)
+            if width is not None:
+                return width * self.chip.frequency_mhz * cores * 1e6 / 2**40
+            return rates.get(line.peak, 0.0) * cores / 1024
         weighted, total = 0.0, 0.0
         for name, amount in zip(line.ways, amounts, strict=True):
             way = self.known.traffic(name)

@@ -20,11 +20,11 @@ GIB = 2**30
 class Traffic:
     """A way's requests of `size` bytes are the sum of `terms` (event number, factor); the bytes of `path` (a way that
     counters know by name, ``GM_L0A``) are added, those of `less` taken off. `peak` is the most it carries: the name of
-    one of the chip's rates, or bytes a cycle; None where nothing is published."""
+    one of the chip's widths or rates; None where nothing is published."""
 
     size: int
     terms: Mapping[int, int] = field(default_factory=dict)
-    peak: str | int | None = None
+    peak: str | None = None
     path: str = ""
     less: str = ""
 
@@ -44,9 +44,10 @@ class Traffic:
 
     def ceiling(self, chip: Chip) -> float | None:
         """The most that one core carries, GB/s (2^30 where it follows from a port's width); None is not known."""
-        if isinstance(self.peak, str):
-            return chip.peak_rates().get(self.peak)
-        return self.peak * chip.frequency_mhz * 1e6 / GIB if self.peak else None
+        if self.peak is None:
+            return None
+        width = chip.width(self.peak)
+        return chip.peak_rates().get(self.peak) if width is None else width * chip.frequency_mhz * 1e6 / GIB
 
 
 def _path(counters: Counters, name: str) -> np.ndarray:
@@ -67,17 +68,17 @@ A2: dict[str, Traffic] = {
     "l0c_to_gm": Traffic(128, {524: 1, 518: -1}, "l0c_to_gm"),
     "to_l0a": Traffic(256, {28: 1}, "l1_to_l0a"),
     "to_l0b": Traffic(128, {34: 1}, "l1_to_l0b"),
-    "l0a_to_cube": Traffic(512, {27: 1}, 512),
-    "l0b_to_cube": Traffic(512, {33: 1}, 512),
-    "cube_to_l0c": Traffic(1024, {42: 1}, 1024),
-    "l0c_to_cube": Traffic(1024, {40: 1}, 1024),
-    "l1_read": Traffic(128, {49: 1}, 256),
-    "l1_write": Traffic(256, {50: 1}, 256),
-    "l0c_read": Traffic(128, {524: 1}, 128),
+    "l0a_to_cube": Traffic(512, {27: 1}, "l0a_read"),
+    "l0b_to_cube": Traffic(512, {33: 1}, "l0b_read"),
+    "cube_to_l0c": Traffic(1024, {42: 1}, "cube_write"),
+    "l0c_to_cube": Traffic(1024, {40: 1}, "cube_read"),
+    "l1_read": Traffic(128, {49: 1}, "l1_read"),
+    "l1_write": Traffic(256, {50: 1}, "l1_write"),
+    "l0c_read": Traffic(128, {524: 1}, "l0c_read"),
     "gm_to_ub": Traffic(128, {62: 1}, "gm_to_ub"),
     "ub_to_gm": Traffic(128, {61: 1}, "ub_to_gm"),
-    "ub_to_vec": Traffic(256, {67: 1}, 512),
-    "vec_to_ub": Traffic(256, {68: 1}, 512),
+    "ub_to_vec": Traffic(256, {67: 1}, "vector_read"),
+    "vec_to_ub": Traffic(256, {68: 1}, "vector_write"),
 }
 A5: dict[str, Traffic] = {
     "gm_to_l2": Traffic(128, {1061: 1, 1062: 1, 1064: 1, 1065: 1}),
@@ -91,21 +92,21 @@ A5: dict[str, Traffic] = {
     "to_l0b": Traffic(256, {1797: 1}, "l1_to_l0b"),
     "l0a_to_cube": Traffic(64, {772: 1}),
     "l0b_to_cube": Traffic(256, {774: 1}),
-    "cube_to_l0c": Traffic(1024, {776: 1}, 1024),
-    "l0c_to_cube": Traffic(1024, {778: 1}, 1024),
-    "l1_read": Traffic(256, {1799: 1}, 256),
-    "l1_write": Traffic(128, {1801: 1}, 256),
-    "l0c_read": Traffic(128, {1804: 1, 1806: 1, 1815: 1, 1059: 1}, 512),
+    "cube_to_l0c": Traffic(1024, {776: 1}, "cube_write"),
+    "l0c_to_cube": Traffic(1024, {778: 1}, "cube_read"),
+    "l1_read": Traffic(256, {1799: 1}, "l1_read"),
+    "l1_write": Traffic(128, {1801: 1}, "l1_write"),
+    "l0c_read": Traffic(128, {1804: 1, 1806: 1, 1815: 1, 1059: 1}, "l0c_read"),
     "gm_to_ub": Traffic(128, {1058: 1, 1407: -1, 1408: -1}, "gm_to_ub"),
     "ub_to_gm": Traffic(128, {}, "ub_to_gm", path="UB_GM"),
     "ub_to_l1": Traffic(128, {}, "ub_to_l1", path="UB_L1"),
     "l1_to_ub": Traffic(128, {}, "l1_to_ub", path="L1_UB"),
-    "ub_to_vec": Traffic(256, {1393: 1}, 512),
-    "vec_to_ub": Traffic(256, {1394: 1}, 512),
+    "ub_to_vec": Traffic(256, {1393: 1}, "vector_read"),
+    "vec_to_ub": Traffic(256, {1394: 1}, "vector_write"),
     "l2_to_dcache": Traffic(128, {1407: 1, 1408: 1}),
     "vec_to_dcache": Traffic(128, {1397: 1, 1398: 1}),
     "dcache_to_vec": Traffic(128, {1395: 1, 1396: 1}),
-    "simt": Traffic(128, {1407: 1, 1408: 1, 1397: 1, 1398: 1}, 128),
+    "simt": Traffic(128, {1407: 1, 1408: 1, 1397: 1, 1398: 1}, "simt"),
 }
 P310: dict[str, Traffic] = {
     "gm_to_l2": Traffic(512, {18: 1}),
@@ -113,20 +114,19 @@ P310: dict[str, Traffic] = {
     "to_l1": Traffic(256, {50: 1}, "gm_to_l1"),
     "to_l0a": Traffic(512, {28: 1}, "l1_to_l0a"),
     "to_l0b": Traffic(128, {34: 1}, "l1_to_l0b"),
-    "l0a_to_cube": Traffic(512, {27: 1}, 512),
-    "l0b_to_cube": Traffic(512, {33: 1}, 512),
-    "cube_to_l0c": Traffic(1024, {42: 1}, 1024),
-    "l0c_to_cube": Traffic(1024, {40: 1}, 1024),
+    "l0a_to_cube": Traffic(512, {27: 1}, "l0a_read"),
+    "l0b_to_cube": Traffic(512, {33: 1}, "l0b_read"),
+    "cube_to_l0c": Traffic(1024, {42: 1}, "cube_write"),
+    "l0c_to_cube": Traffic(1024, {40: 1}, "cube_read"),
     "vec_to_l0c": Traffic(256, {41: 1}),
     "l0c_to_vec": Traffic(256, {39: 1}, "l0c_to_ub"),
-    "l1_read": Traffic(512, {49: 1}, 512),
-    "l1_write": Traffic(256, {50: 1}, 256),
+    "l1_read": Traffic(512, {49: 1}, "l1_request"),
+    "l1_write": Traffic(256, {50: 1}, "l1_write"),
     "to_ub": Traffic(16, {62: 1}, "gm_to_ub"),
     "ub_to_gm": Traffic(16, {61: 1}, "ub_to_gm"),
-    "ub_to_vec": Traffic(32, {67: 1}, 256),
-    "vec_to_ub": Traffic(32, {68: 1}, 256),
+    "ub_to_vec": Traffic(32, {67: 1}, "vector_read"),
+    "vec_to_ub": Traffic(32, {68: 1}, "vector_write"),
 }
-"""`l1_read` of 310P: a port of 128 B a cycle is documented for it, less than one request; the request's size stands."""
 
 _SETS = {"A2": A2, "A5": A5, "310P": P310}
 

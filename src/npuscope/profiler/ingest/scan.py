@@ -7,7 +7,8 @@ places in it. Grammar: opprof.md 4.2.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from npuscope.npu.timing.compiled import inner, outer_free
 
 TICK, PC, IDENT, WORD, START, END = range(6)
 """Rows of the table of `scan_instructions`: the tick; the pc; the ID or -1; the number of the (pipe, mnemonic) pair;
@@ -44,7 +45,7 @@ PLAIN = np.array([letter not in (NEWLINE, BRACKET, QUOTE, int(NOISE[-1])) for le
 FNV_BASE, FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
 
-@njit(cache=True)
+@inner
 def _digits(text: np.ndarray, at: int) -> tuple[int, int]:
     """(value, place after it) of decimal digits; the place is `at` where there are none."""
     value = 0
@@ -54,7 +55,7 @@ def _digits(text: np.ndarray, at: int) -> tuple[int, int]:
     return value, at
 
 
-@njit(cache=True)
+@inner
 def _hex(text: np.ndarray, at: int) -> tuple[int, int]:
     """(value, place after it) of hexadecimal digits, with or without 0x; the place is `at` where there are none."""
     begin = at
@@ -76,7 +77,7 @@ def _hex(text: np.ndarray, at: int) -> tuple[int, int]:
     return value, at if at > first else begin
 
 
-@njit(cache=True)
+@inner
 def _blanks(text: np.ndarray, at: int) -> int:
     """The place of the next letter that is no blank."""
     while text[at] == SPACE or text[at] == TAB:
@@ -84,7 +85,7 @@ def _blanks(text: np.ndarray, at: int) -> int:
     return at
 
 
-@njit(cache=True)
+@inner
 def _after_info(text: np.ndarray, at: int) -> int:
     """The place after ``[info]`` and blanks, where the line begins with it."""
     if text[at] == BRACKET and text[at + 1] == LOWER_I:
@@ -95,7 +96,7 @@ def _after_info(text: np.ndarray, at: int) -> int:
     return _blanks(text, at)
 
 
-@njit(cache=True)
+@inner
 def _same(text: np.ndarray, start: int, end: int, other: int, other_end: int) -> bool:
     """Whether two spans hold the same letters."""
     if end - start != other_end - other:
@@ -106,7 +107,7 @@ def _same(text: np.ndarray, start: int, end: int, other: int, other_end: int) ->
     return start + step == end
 
 
-@njit(cache=True)
+@inner
 def _begins(text: np.ndarray, at: int, pattern: np.ndarray) -> bool:
     """Whether `pattern`, which holds no newline, stands at a place."""
     step = 0
@@ -115,7 +116,17 @@ def _begins(text: np.ndarray, at: int, pattern: np.ndarray) -> bool:
     return step == pattern.size
 
 
-@njit(cache=True)
+@inner
+def _part_begins(text: np.ndarray, at: int, patterns: np.ndarray, first: int, end: int) -> bool:
+    """Whether that part of `patterns`, which holds no newline, stands at a place."""
+    step = first
+    while step < end and text[at] == patterns[step]:
+        step += 1
+        at += 1
+    return step == end
+
+
+@inner
 def _hashed(text: np.ndarray, start: int, end: int, letters: np.uint64) -> np.uint64:
     """A hash of a span's letters, beginning with that of what stands before."""
     for at in range(start, end):
@@ -123,7 +134,7 @@ def _hashed(text: np.ndarray, start: int, end: int, letters: np.uint64) -> np.ui
     return letters
 
 
-@njit(cache=True)
+@inner
 def _stamp(text: np.ndarray, at: int) -> tuple[int, int, int]:
     """(tick, pc, place after them) of ``[<tick>](PC: 0x<hex>)``, the place -1 where a line does not begin so."""
     if text[at] != BRACKET:
@@ -141,7 +152,7 @@ def _stamp(text: np.ndarray, at: int) -> tuple[int, int, int]:
     return tick, pc, after + 1
 
 
-@njit(cache=True)
+@inner
 def _pipe(text: np.ndarray, at: int) -> tuple[int, int, int]:
     """(start, end, place after the encoding) of ``[@CORE<n>] <PIPE> ... (Binary: 0x<hex>)``, the place -1 where it is
     not there."""
@@ -161,7 +172,7 @@ def _pipe(text: np.ndarray, at: int) -> tuple[int, int, int]:
     return start, end, (at + 1 if text[at] == CLOSE else -1)
 
 
-@njit(cache=True)
+@inner
 def _ident(text: np.ndarray, at: int) -> tuple[int, int]:
     """(number, place of the mnemonic) of ``[(ID: <n>)]``, the number -1 where there is none."""
     at = _blanks(text, at)
@@ -171,7 +182,7 @@ def _ident(text: np.ndarray, at: int) -> tuple[int, int]:
     return ident, _blanks(text, at + 1 if text[at] == CLOSE else at)
 
 
-@njit(cache=True)
+@inner
 def _operands(text: np.ndarray, line: int, at: int) -> tuple[int, int, bool]:
     """(place of the line's end, what the operands hold, whether the line speaks of a queue)."""
     held = 0
@@ -191,7 +202,7 @@ def _operands(text: np.ndarray, line: int, at: int) -> tuple[int, int, bool]:
         at += 1
 
 
-@njit(cache=True)
+@inner
 def _word(text: np.ndarray, span: tuple[int, int, int, int], table: np.ndarray, words: np.ndarray, known: int) -> int:
     """The number of a (pipe, mnemonic) pair; it is `known` where the pair is new, and then put into the table."""
     pipe, pipe_end, name, name_end = span
@@ -210,19 +221,22 @@ def _word(text: np.ndarray, span: tuple[int, int, int, int], table: np.ndarray, 
     return known
 
 
-@njit(cache=True, nogil=True)
 def scan_instructions(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """(columns, words, letters) of a popped or retire log; `letters` tells what the operands hold, see BRACKETS. Lines
     that are no instruction, or speak of a queue (``poped from IQ``), have no row."""
     lines = text.size // SHORTEST_INSTRUCTION + 1
     columns = np.empty((6, lines), np.int64)
     words = np.empty((4, lines), np.int64)
-    room = 64
-    while room < 2 * lines:
-        room *= 2
-    table = np.full(room, -1, np.int64)
-    count = known = letters = 0
-    at, size = 0, text.size
+    table = np.full(max(64, 1 << (2 * lines - 1).bit_length()), -1, np.int64)
+    count, known, letters = _instructions(text, columns, words, table)
+    return columns[:, :count].copy(), words[:, :known].copy(), letters
+
+
+@outer_free
+def _instructions(text: np.ndarray, columns: np.ndarray, words: np.ndarray, table: np.ndarray) -> tuple[int, int, int]:
+    """(rows, words, letters) of `scan_instructions`; the arrays have the room."""
+    count = known = letters = at = np.int64(0)  # no literal, for which the inner functions would be compiled twice
+    size = text.size
     while at < size:
         line = at
         ident = -1
@@ -250,10 +264,10 @@ def scan_instructions(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         columns[TICK, count], columns[PC, count], columns[IDENT, count] = tick, pc, ident
         columns[WORD, count], columns[START, count], columns[END, count] = word, start, end
         count += 1
-    return columns[:, :count].copy(), words[:, :known].copy(), letters
+    return int(count), int(known), int(letters)
 
 
-@njit(cache=True)
+@inner
 def _point_tick(text: np.ndarray, at: int) -> tuple[int, int]:
     """(tick, place after it and its colon), the place -1 where there is none. Forms: ``12:``, ``@12:``, ``[12]:``."""
     if text[at] == AT or text[at] == BRACKET:
@@ -266,7 +280,6 @@ def _point_tick(text: np.ndarray, at: int) -> tuple[int, int]:
     return (tick, _blanks(text, after + 1)) if text[after] == COLON else (0, -1)
 
 
-@njit(cache=True, nogil=True)
 def scan_points(
     text: np.ndarray, patterns: np.ndarray, starts: np.ndarray, kinds: np.ndarray, status: np.ndarray
 ) -> np.ndarray:
@@ -274,15 +287,28 @@ def scan_points(
     the lines that begin, after their tick, with one of `patterns` (joined; `starts` bounds them). A miss counts where
     the line ends with `status`."""
     points = np.empty((5, text.size // SHORTEST_POINT + 1), np.int64)
-    count = 0
-    at, size = 0, text.size
+    return points[:, : _points(text, patterns, starts, kinds, status, points)].copy()
+
+
+@outer_free
+def _points(
+    text: np.ndarray,
+    patterns: np.ndarray,
+    starts: np.ndarray,
+    kinds: np.ndarray,
+    status: np.ndarray,
+    points: np.ndarray,
+) -> int:
+    """How many points there are; `points` has the room for them."""
+    count = at = np.int64(0)
+    size = text.size
     while at < size:
         tick, after = _point_tick(text, _after_info(text, at))
         found, address, start = -1, 0, 0
         if after >= 0:
             at = after
             for number in range(kinds.size):
-                if _begins(text, at, patterns[starts[number] : starts[number + 1]]):
+                if _part_begins(text, at, patterns, starts[number], starts[number + 1]):
                     place = at + starts[number + 1] - starts[number]
                     address, after = _hex(text, place)
                     if after > place:
@@ -304,10 +330,10 @@ def scan_points(
         points[0, count], points[1, count], points[2, count] = tick, kinds[found], address
         points[3, count], points[4, count] = start, end
         count += 1
-    return points[:, :count].copy()
+    return int(count)
 
 
-@njit(cache=True)
+@inner
 def _unit(text: np.ndarray, start: int, end: int) -> int:
     """The number of the unit whose name is a span: ``B``, ``L1``, ``UB0``; see `UNITS`."""
     size = end - start
@@ -328,7 +354,7 @@ def _unit(text: np.ndarray, start: int, end: int) -> int:
     return OTHER_UNIT
 
 
-@njit(cache=True)
+@inner
 def _key(text: np.ndarray, start: int, end: int) -> int:
     """The row of the table of moves that a key names, -1 for a key that is not used."""
     size = end - start
@@ -346,13 +372,18 @@ def _key(text: np.ndarray, start: int, end: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
 def scan_moves(text: np.ndarray) -> np.ndarray:
     """(8, moves) of a transfer log: the lines of interfaces, ``<UNIT>RIF`` or ``<UNIT>WIF``, that name an
     instruction."""
     moves = np.empty((8, text.size // SHORTEST_MOVE + 1), np.int64)
-    count = 0
-    at, size = 0, text.size
+    return moves[:, : _moves(text, moves)].copy()
+
+
+@outer_free
+def _moves(text: np.ndarray, moves: np.ndarray) -> int:
+    """How many moves there are; `moves` has the room for them."""
+    count = at = np.int64(0)
+    size = text.size
     while at < size:
         tick, after = _point_tick(text, _after_info(text, at))
         unit = -1
@@ -393,15 +424,23 @@ def scan_moves(text: np.ndarray) -> np.ndarray:
         while text[at] != NEWLINE:
             at += 1
         at += 1
-    return moves[:, :count].copy()
+    return int(count)
 
 
-@njit(cache=True, nogil=True)
 def numbers_after(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, key: np.ndarray, base: int) -> np.ndarray:
     """The number that stands after the word `key` in each span, -1 where there is none. Between them may stand quotes,
     colons, blanks, an equals sign and the name of a register (``XM:X15=0x10``). A number is hexadecimal after 0x or
     where `base` is 16."""
     found = np.full(starts.size, -1, np.int64)
+    _numbers_after(text, starts, ends, key, base, found)
+    return found
+
+
+@outer_free
+def _numbers_after(
+    text: np.ndarray, starts: np.ndarray, ends: np.ndarray, key: np.ndarray, base: int, found: np.ndarray
+) -> None:
+    """Put the numbers into `found`."""
     whole = IN_WORD[key[0]]
     for row in range(starts.size):
         end = ends[row]
@@ -429,29 +468,21 @@ def numbers_after(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, key: n
             if after > place:
                 found[row] = value
             break
-    return found
 
 
-@njit(cache=True, nogil=True)
-def holding(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, pattern: np.ndarray) -> np.ndarray:
-    """Which spans hold `pattern`, (spans,) bool."""
-    found = np.zeros(starts.size, np.bool_)
-    for row in range(starts.size):
-        for at in range(starts[row], ends[row] - pattern.size + 1):
-            if text[at] == pattern[0] and _begins(text, at, pattern):
-                found[row] = True
-                break
-    return found
-
-
-@njit(cache=True, nogil=True)
 def span_hashes(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """A 64-bit hash of the letters of each span, blanks left out, (spans,) int64."""
     found = np.empty(starts.size, np.int64)
+    _span_hashes(text, starts, ends, found)
+    return found
+
+
+@outer_free
+def _span_hashes(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, found: np.ndarray) -> None:
+    """Put the hashes into `found`."""
     for row in range(starts.size):
         letters = FNV_BASE
         for at in range(starts[row], ends[row]):
             if text[at] > SPACE:
                 letters = (letters ^ np.uint64(text[at])) * FNV_PRIME
         found[row] = np.int64(letters)
-    return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from npuscope.profiler.ingest.scan import holding, numbers_after, span_hashes
+from npuscope.profiler.ingest.scan import numbers_after, span_hashes
 from npuscope.trace.timeline import UNKNOWN
 
 NEWLINE = b"\n"
@@ -30,8 +31,15 @@ class LogText:
         return int(breaks[-1]) + 1 + max(0, self.letters.size - 1 - LONGEST_LINE) if breaks.size else 0
 
     def spans_with(self, pattern: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Which of the spans hold `pattern`, (spans,) bool."""
-        return holding(self.letters, starts, ends, _bytes(pattern))
+        """Which of the spans hold `pattern`, which does not overlap itself, (spans,) bool."""
+        found = np.zeros(starts.size, bool)
+        if starts.size:
+            begin, end = int(starts.min()), int(ends.max())
+            part = self.letters.data[begin:end]
+            places = np.array([begin + match.start() for match in re.finditer(re.escape(pattern), part)], np.int64)
+            last = np.maximum(ends - len(pattern) + 1, starts)
+            found[:] = np.searchsorted(places, last) > np.searchsorted(places, starts)
+        return found
 
     def numbers(self, key: bytes, starts: np.ndarray, ends: np.ndarray, base: int = 10) -> np.ndarray:
         """The number after `key` in each span, UNKNOWN where there is none, (spans,) int64."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 from npuscope.profiler.ingest import scan
 from npuscope.profiler.ingest.groups import number
@@ -18,6 +17,7 @@ from npuscope.trace.timeline import UNKNOWN
 NO_SUB = -1
 GM_SIDE, READ, WRITTEN = range(3)
 """Sides of a transfer, the one that is to be believed first."""
+LAST = np.iinfo(np.int64).max
 SPACES = np.full(64, UNKNOWN, np.int64)
 """The memory behind each unit."""
 for _unit, _space in (
@@ -61,64 +61,44 @@ def gather(lines: np.ndarray) -> Moves:
     of it."""
     stretch, examples = number(lines[scan.MOVE_INSTRUCTION], lines[scan.MOVE_TAG])
     unit = lines[scan.MOVE_UNIT].clip(0, SPACES.size - 1)
-    told = _telling(stretch, unit, lines[scan.MOVE_WRITES], examples.size)
+    here = np.where(unit == scan.GM_UNIT, GM_SIDE, np.where(lines[scan.MOVE_WRITES] != 0, WRITTEN, READ))
+    side = np.full(examples.size, WRITTEN)
+    np.minimum.at(side, stretch, here)
+    told = here == side[stretch]
     request, requests = number(np.where(told, stretch, -1), lines[scan.MOVE_REQUEST])
-    table = _gather(lines, unit, stretch, examples.size, told, request, requests.size)
-    return Moves(lines[scan.MOVE_INSTRUCTION][examples], *table)
+    return _gathered(lines, unit, stretch, examples, told, request, requests.size)
 
 
-@njit(cache=True, nogil=True)
-def _telling(stretch: np.ndarray, unit: np.ndarray, writes: np.ndarray, count: int) -> np.ndarray:
-    """Which lines tell amount and time of their stretch, (lines,) bool."""
-    side = np.full(count, WRITTEN)
-    for row in range(stretch.size):
-        here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
-        side[stretch[row]] = min(side[stretch[row]], here)
-    told = np.empty(stretch.size, np.bool_)
-    for row in range(stretch.size):
-        wanted = side[stretch[row]]
-        here = GM_SIDE if unit[row] == scan.GM_UNIT else (WRITTEN if writes[row] else READ)
-        told[row] = here == wanted
-    return told
+def _gathered(
+    lines: np.ndarray, unit: np.ndarray, stretch: np.ndarray, examples: np.ndarray, told: np.ndarray,
+    request: np.ndarray, requests: int,
+) -> Moves:  # fmt: skip
+    """The stretches, whose numbers are `stretch` (lines,) and whose first lines are `examples`. `told` are the lines
+    that tell of amount and time, `request` is the number of each line's request."""
+    count, space, writes = examples.size, SPACES[unit], lines[scan.MOVE_WRITES] != 0
+    start, end = np.full(count, LAST), np.full(count, UNKNOWN)
+    np.minimum.at(start, stretch[told], lines[scan.MOVE_TICK, told])
+    np.maximum.at(end, stretch[told], lines[scan.MOVE_TICK, told])
+    sized = np.flatnonzero(told & (lines[scan.MOVE_SIZE] >= 0))
+    counted = _first(request[sized], sized, requests)
+    counted = counted[counted != UNKNOWN]
+    size = np.zeros(count, np.int64)
+    np.add.at(size, stretch[counted], lines[scan.MOVE_SIZE, counted])
+    where = {
+        "sub": (unit - scan.UB_UNIT, unit >= scan.UB_UNIT),
+        "source": (space, ~writes & (space != UNKNOWN)),
+        "target": (space, writes & (space != UNKNOWN)),
+        "address": (lines[scan.MOVE_ADDRESS], (unit == scan.GM_UNIT) & (lines[scan.MOVE_ADDRESS] != UNKNOWN)),
+    }
+    first = {name: _first(stretch[known], values[known], count) for name, (values, known) in where.items()}
+    return Moves(
+        instruction=lines[scan.MOVE_INSTRUCTION][examples], **first, bytes=size,
+        requests=np.bincount(stretch[counted], minlength=count), start=np.where(start == LAST, UNKNOWN, start), end=end,
+    )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def _gather(
-    lines: np.ndarray,
-    unit: np.ndarray,
-    stretch: np.ndarray,
-    count: int,
-    told: np.ndarray,
-    request: np.ndarray,
-    requests: int,
-) -> np.ndarray:
-    """(8, stretches): the fields of `Moves` after the first."""
-    table = np.full((8, count), UNKNOWN, np.int64)
-    sub, source, target, address, size, number_of, start, end = table
-    size[:] = 0
-    number_of[:] = 0
-    counted = np.zeros(requests, np.bool_)
-    for row in range(stretch.size):
-        of = stretch[row]
-        space = SPACES[unit[row]]
-        if lines[scan.MOVE_WRITES, row]:
-            if target[of] == UNKNOWN:
-                target[of] = space
-        elif source[of] == UNKNOWN:
-            source[of] = space
-        if unit[row] >= scan.UB_UNIT and sub[of] == UNKNOWN:
-            sub[of] = unit[row] - scan.UB_UNIT
-        if unit[row] == scan.GM_UNIT and address[of] == UNKNOWN:
-            address[of] = lines[scan.MOVE_ADDRESS, row]
-        if not told[row]:
-            continue
-        tick = lines[scan.MOVE_TICK, row]
-        if start[of] == UNKNOWN or tick < start[of]:
-            start[of] = tick
-        end[of] = max(end[of], tick)
-        bytes_ = lines[scan.MOVE_SIZE, row]
-        if bytes_ >= 0 and not counted[request[row]]:
-            counted[request[row]] = True
-            size[of] += bytes_
-            number_of[of] += 1
-    return table
+def _first(group: np.ndarray, values: np.ndarray, groups: int) -> np.ndarray:
+    """The first value of each group, UNKNOWN for one without any, (groups,) int64."""
+    found = np.full(groups, UNKNOWN, np.int64)
+    found[group[::-1]] = values[::-1]
+    return found

@@ -14,7 +14,6 @@ offset type what
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from npuscope.errors import UserError
+from npuscope.profiler.writers.whole import whole
 from npuscope.trace.timeline import Loss
 
 HEADER = struct.Struct("<QBBBB")
@@ -31,9 +31,6 @@ PATH_BYTES = 4096
 MEGABYTE = 1 << 20
 LARGEST_FILE = 10 << 30
 """Bytes that a file may have (opprof.md 1.10)."""
-
-MODE = 0o640
-"""The viewer refuses a file that others may write (V11)."""
 
 
 class BlockType(IntEnum):
@@ -88,21 +85,11 @@ def write_bin(path: Path, blocks: Iterable[Block]) -> list[Loss]:
     the viewer takes such a file for something else (V1). Raises OSError.
     """
     losses: list[Loss] = []
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
-            os.fchmod(file.fileno(), MODE)
-            for block in _known_first(blocks):
-                loss = _append(file, block)
-                if loss is not None:
-                    losses.append(loss)
-            size = file.tell()
-        if size:
-            os.replace(part, path)
-        else:
-            path.unlink(missing_ok=True)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(path) as file:
+        for block in _known_first(blocks):
+            loss = _append(file, block)
+            if loss is not None:
+                losses.append(loss)
     return losses
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Collection
 from pathlib import Path
 
 from npuscope.errors import UserError
 from npuscope.profiler.table import Cell, Table
+from npuscope.profiler.writers.whole import whole
 
 MISSING = "NA"
 """What is written for a cell that does not apply; files of other versions have ``N/A``."""
@@ -38,13 +38,10 @@ def file_name(table: Table, suffix: str = "") -> str:
 def write_table(table: Table, folder: Path, suffix: str = "", quoted: Collection[str] = ()) -> Path:
     """Write a table into a folder and return the file. It is there whole or not at all, readable by its group."""
     path = folder / file_name(table, suffix)
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(table_text(table, quoted), encoding="utf-8")
-        partial.chmod(0o640)
-        os.replace(partial, path)
+        with whole(path) as file:
+            file.write(table_text(table, quoted).encode())
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
     return path
 

@@ -13,20 +13,18 @@ from typing import IO
 import numpy as np
 
 from npuscope.profiler.cores import core_names
-from npuscope.profiler.instruction_timeline.drawn import Drawn, drawn
+from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.instruction_timeline.flags import arrows
 from npuscope.profiler.instruction_timeline.lanes import core_sort
 from npuscope.profiler.instruction_timeline.marks import user_marks
-from npuscope.profiler.instruction_timeline.stacking import stacked
+from npuscope.profiler.instruction_timeline.placed import Placed
 from npuscope.profiler.instruction_timeline.throughput import NAMES, throughput
 from npuscope.profiler.writers.event_file import EVENT, EventFile
 from npuscope.profiler.writers.text_rows import Hex, Micros, Nanos, Sheet, Text, Texts, Whole, quoted
 from npuscope.profiler.writers.trace_json.simulator import thread, thread_sort
 from npuscope.profiler.writers.trace_json.slice_rows import (
     operand_columns,
-    place,
     ranges,
-    split,
     step_arguments,
 )
 from npuscope.trace.timeline import Lane, Timeline
@@ -56,24 +54,22 @@ IS_SLICE, IS_RELEASE, IS_BEGIN, IS_END, IS_MOVE = range(5)
 """The forms, the first four in the order that they must have within a cycle: an arrow leaves a slice that has begun."""
 
 
-def write_perfetto(file: IO[bytes], timeline: Timeline, found: Drawn | None = None) -> int:
-    """Write a launch for Perfetto into `file`; how many events it has. `found` is how its slices are drawn, where that
-    is known already."""
-    return PerfettoTrace(timeline, found or drawn(timeline)).write(file)
+def write_perfetto(file: IO[bytes], timeline: Timeline, found: Placed | None = None) -> int:
+    """Write a launch for Perfetto into `file`; how many events it has. `found` is where its slices are drawn, where
+    that is known already."""
+    return PerfettoTrace(timeline, found or Placed(timeline, drawn(timeline))).write(file)
 
 
 class PerfettoTrace:
     """One Perfetto trace in the making."""
 
-    def __init__(self, timeline: Timeline, found: Drawn) -> None:
+    def __init__(self, timeline: Timeline, found: Placed) -> None:
         self.timeline = timeline
         marks = user_marks(timeline)
         self.marks, self.losses = marks.marks, (*timeline.losses, *marks.losses)
-        self.drawn = found
-        self.place = place(timeline)
-        self.row = stacked(self.place, self.drawn.start, self.drawn.end)
-        self.key = (self.place << 16) + self.row
-        self.tracks, self.track = np.unique(self.key, return_inverse=True)
+        self.drawn = found.drawn
+        place, row, self.track = found.tracks
+        self.tracks = [(*found.places[at], number) for at, number in zip(place.tolist(), row.tolist(), strict=True)]
 
     def write(self, file: IO[bytes]) -> int:
         """Write everything; the number of events."""
@@ -96,11 +92,9 @@ class PerfettoTrace:
         _name(events, "process", LAUNCH, 0, f"launch ({word})", -2)
         _name(events, "process", COUNTERS, 0, f"MTE throughput ({word})", -1)
         names = core_names(self.timeline.launch)
-        for core in dict.fromkeys(int(key) >> 48 for key in self.tracks.tolist()):
+        for core in dict.fromkeys(core for core, *_ in self.tracks):
             _name(events, "process", FIRST_CORE + core, 0, f"{names[core]} ({word})", core_sort(names[core]))
-        for number, key in enumerate(self.tracks.tolist()):
-            core, lane, warp = split(key >> 16)
-            row = key & 0xFFFF
+        for number, (core, lane, warp, row) in enumerate(self.tracks):
             name = thread(lane, warp) + (f" ({row + 1})" if row else "")
             _name(events, "thread", FIRST_CORE + core, 1 + number, name, 100 * thread_sort(lane, warp) + row)
 
@@ -174,7 +168,7 @@ class PerfettoTrace:
         step = timeline.slice("step")[row]
         columns[TIME] = nanoseconds(cycles, timeline.mhz)
         columns[TRACK] = texts.numbers(
-            b',"pid":%d,"tid":%d' % (FIRST_CORE + (key >> 48), 1 + at) for at, key in enumerate(self.tracks.tolist())
+            b',"pid":%d,"tid":%d' % (FIRST_CORE + core, 1 + at) for at, (core, *_) in enumerate(self.tracks)
         )[self.track[row]]
         slices = form == IS_SLICE
         until = nanoseconds(self.drawn.end[row], timeline.mhz)

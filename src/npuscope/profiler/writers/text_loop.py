@@ -15,16 +15,19 @@ def fill(
     bounds: np.ndarray,
     form: np.ndarray,
     rows: np.ndarray,
+    begin: int,
+    end_row: int,
     blob: np.ndarray,
     starts: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Write every row by its form into `out`, which must have the room; the number of bytes written.
+    """Write the rows from `begin` up to `end_row` by their forms into `out`, which must have the room; the number of
+    bytes written.
 
     There is one way through the loop for all kinds of fields, so that little has to be compiled: a text, or else a
     sign, a whole part and a fraction, both as decimal digits (or the whole part in hexadecimal ones)."""
     at = 0
-    for row in range(rows.shape[1]):
+    for row in range(begin, end_row):
         number = form[row]
         for part in range(bounds[number], bounds[number + 1]):
             kind, value = parts[part, 0], parts[part, 1]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 
-CHUNK = 1 << 15
-"""Rows that are laid out at a time: what bounds the memory that writing takes."""
+CHUNK, ROOM = 1 << 12, 1 << 21
+"""Rows that are laid out at a time, and bytes that they may take (one row may take more): so little that they are still
+in the processor's cache when the system takes them over."""
 LONGEST_NUMBER = 28
 LITERAL, TEXT, WHOLE, MICROS, NANOS, HEX = range(6)
 
@@ -113,16 +114,15 @@ class Sheet:
 
         parts, bounds = self._parts()
         blob, starts = self.texts.packed()
-        sizes = np.diff(starts)
-        form = self.form if self.form is not None else np.zeros(self.columns.shape[1], np.int64)
-        out = np.empty(0, np.uint8)
-        for first in range(0, self.columns.shape[1], CHUNK):
-            rows = np.ascontiguousarray(self.columns[:, first : first + CHUNK])
-            which = form[first : first + CHUNK]
-            room = self._room(rows, which, parts, bounds, sizes)
-            if room > out.size:
-                out = np.empty(room, np.uint8)
-            yield out.data[: fill(parts, bounds, which, rows, blob, starts, out)]
+        count = self.columns.shape[1]
+        form = self.form if self.form is not None else np.zeros(count, np.int64)
+        columns = np.ascontiguousarray(self.columns)
+        width = max(self._width(parts, bounds, np.diff(starts)), 1)
+        rows = max(min(CHUNK, ROOM // width, count), 1)
+        out = np.empty(rows * width, np.uint8)
+        for first in range(0, count, rows):
+            last = min(first + rows, count)
+            yield out.data[: fill(parts, bounds, form, columns, first, last, blob, starts, out)]
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray]:
         """The forms as numbers: (parts, 2) of kind and argument (a text for literals, else a column), and the bounds of
@@ -138,22 +138,20 @@ class Sheet:
             bounds.append(len(parts))
         return np.array(parts, np.int64).reshape(-1, 2), np.array(bounds, np.int64)
 
-    def _room(
-        self, rows: np.ndarray, which: np.ndarray, parts: np.ndarray, bounds: np.ndarray, sizes: np.ndarray
-    ) -> int:
-        """Bytes that some rows cannot exceed."""
-        forms = len(self.forms)
-        times = np.bincount(which, minlength=forms)
-        texts: dict[int, np.ndarray] = {}  # bytes of each column of texts, by form
-        room = 0
-        for number in range(forms):
-            for kind, argument in parts[bounds[number] : bounds[number + 1]].tolist():
+    def _width(self, parts: np.ndarray, bounds: np.ndarray, sizes: np.ndarray) -> int:
+        """Bytes that no row exceeds."""
+        longest: dict[int, int] = {}  # text of each column
+        widths = [0]
+        for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            width = 0
+            for kind, argument in parts[first:end].tolist():
                 if kind == LITERAL:
-                    room += int(sizes[argument] * times[number])
+                    width += int(sizes[argument])
                 elif kind == TEXT:
-                    if argument not in texts:  # where a form takes something else from the column, it does not count
-                        texts[argument] = np.bincount(which, sizes.take(rows[argument], mode="clip"), forms)
-                    room += int(texts[argument][number])
+                    if argument not in longest:  # where another form takes a number from the column, this is too much
+                        longest[argument] = int(sizes.take(self.columns[argument], mode="clip").max(initial=0))
+                    width += longest[argument]
                 else:
-                    room += LONGEST_NUMBER * int(times[number])
-        return room
+                    width += LONGEST_NUMBER
+            widths.append(width)
+        return max(widths)

@@ -31,7 +31,6 @@ import orjson
 
 from npuscope import __version__
 from npuscope.profiler.advice.advice import Advice
-from npuscope.profiler.busy import together
 from npuscope.profiler.profile import Profile
 from npuscope.profiler.sources import source_line
 from npuscope.profiler.summary import Summary
@@ -131,7 +130,7 @@ def _pipes(profile: Profile) -> dict[str, dict[str, int]]:
             "wait": int(busy.wait[lane].sum()),
             "instructions": int(count[lane]),
         }
-        | ({"overlap": int(together(profile.timeline, (lane,), COMPUTE)[2].sum())} if lane in COPIES else {})
+        | ({"overlap": int(profile.working.together((lane,), COMPUTE)[2].sum())} if lane in COPIES else {})
         for lane in Lane
         if count[lane]
     }

@@ -262,10 +262,8 @@ def simulator_text(profile: Profile) -> str:
 
 def core_times(profile: Profile) -> tuple[list[int], list[int]]:
     """Cycles of each core from its first instruction to its last, and those in which some pipe worked."""
-    from npuscope.profiler.busy import together
-
     timeline = profile.timeline
-    running = together(timeline, tuple(Lane), ())[0]
+    running = profile.working.lengths(tuple(Lane))
     low = np.full(running.size, np.iinfo(np.int64).max)
     high = np.zeros(running.size, np.int64)
     np.minimum.at(low, timeline.slice("core"), timeline.slice("start"))

@@ -21,7 +21,9 @@ def pairs(ranges: Ranges, batch: Batch) -> list[tuple[int, int, int]]:
 
 
 def test_nested_and_crossing_ranges() -> None:
-    batch = halves(Maker(), ("start", 1, 10), ("start", 2, 20), ("end", 2, 30), ("start", 3, 40), ("end", 1, 50), ("end", 3, 60))
+    batch = halves(
+        Maker(), ("start", 1, 10), ("start", 2, 20), ("end", 2, 30), ("start", 3, 40), ("end", 1, 50), ("end", 3, 60)
+    )
     assert pairs(Ranges(), batch) == [(2, 20, 30), (1, 10, 50), (3, 40, 60)]
 
 

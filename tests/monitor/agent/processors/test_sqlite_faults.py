@@ -173,7 +173,9 @@ def test_readers_see_whole_reports(database: Database, maker: Maker, monkeypatch
     done = threading.Event()
 
     def read() -> None:
-        query = "SELECT (SELECT count(*) FROM TASK), (SELECT count(*) FROM COMPUTE_TASK_INFO JOIN STRING_IDS ON id = name)"
+        query = (
+            "SELECT (SELECT count(*) FROM TASK), (SELECT count(*) FROM COMPUTE_TASK_INFO JOIN STRING_IDS ON id = name)"
+        )
         while not done.is_set():
             plain = sqlite3.connect(f"file:{database.path}?mode=ro", uri=True, timeout=WAIT_SECONDS)
             seen.append(plain.execute(query).fetchone())

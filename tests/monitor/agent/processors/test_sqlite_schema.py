@@ -16,39 +16,36 @@ from npuscope.monitor.agent.processors.numbers import Numbers
 from npuscope.monitor.agent.processors.sqlite import HALF, Database
 from npuscope.monitor.agent.processors.wanted import OLD
 
-I, T = "INTEGER", "TEXT"
-ENUM = [("id", I, 1), ("name", T, 0)]
+WHOLE, T = "INTEGER", "TEXT"
+ENUM = [("id", WHOLE, 1), ("name", T, 0)]
+
+
+def whole(names: str) -> list[tuple[str, str]]:
+    return [(name, WHOLE) for name in names.split()]
+
+
 COLUMNS = {
-    "STRING_IDS": [("id", I), ("value", T)],
-    "SESSION_TIME_INFO": [("startTimeNs", I), ("endTimeNs", I)],
+    "STRING_IDS": [("id", WHOLE), ("value", T)],
+    "SESSION_TIME_INFO": whole("startTimeNs endTimeNs"),
     "META_DATA": [("name", T), ("value", T)],
     "HOST_INFO": [("hostUid", T), ("hostName", T)],
-    "NPU_INFO": [("id", I), ("name", T)],
-    "RANK_DEVICE_MAP": [("rankId", I), ("deviceId", I)],
-    "CANN_API": [(name, I) for name in "startNs endNs type globalTid connectionId name".split()],
-    "TASK": [
-        (name, I)
-        for name in (
-            "startNs endNs deviceId connectionId globalTaskId globalPid taskType contextId streamId taskId modelId"
-        ).split()
-    ],
-    "COMPUTE_TASK_INFO": [
-        (name, I)
-        for name in (
-            "name globalTaskId blockNum mixBlockNum taskType opType inputFormats inputDataTypes inputShapes outputFormats "
-            "outputDataTypes outputShapes attrInfo opState hf32Eligible"
-        ).split()
-    ],
+    "NPU_INFO": [("id", WHOLE), ("name", T)],
+    "RANK_DEVICE_MAP": whole("rankId deviceId"),
+    "CANN_API": whole("startNs endNs type globalTid connectionId name"),
+    "TASK": whole(
+        "startNs endNs deviceId connectionId globalTaskId globalPid taskType contextId streamId taskId modelId"
+    ),
+    "COMPUTE_TASK_INFO": whole(
+        "name globalTaskId blockNum mixBlockNum taskType opType inputFormats inputDataTypes inputShapes outputFormats "
+        "outputDataTypes outputShapes attrInfo opState hf32Eligible"
+    ),
     "COMMUNICATION_OP": [
-        ("opName", I), ("startNs", I), ("endNs", I), ("connectionId", I), ("groupName", I), ("opId", I), ("relay", I),
-        ("retry", I), ("dataType", I), ("algType", I), ("count", "NUMERIC"), ("opType", I), ("deviceId", I),
+        *whole("opName startNs endNs connectionId groupName opId relay retry dataType algType"), ("count", "NUMERIC"),
+        *whole("opType deviceId"),
     ],
-    "MSTX_EVENTS": [
-        (name, I)
-        for name in (
-            "startNs endNs eventType rangeId category message globalTid endGlobalTid domainId connectionId"
-        ).split()
-    ],
+    "MSTX_EVENTS": whole(
+        "startNs endNs eventType rangeId category message globalTid endGlobalTid domainId connectionId"
+    ),
 }  # fmt: skip
 """As the tables of monitor formats, 4.2, have them."""
 ABSENT = 4294967295
@@ -107,7 +104,13 @@ def test_the_constant_tables(tmp_path: Path) -> None:
         50003: "trace", 50004: "mstx",
     }  # fmt: skip
     types = dict(rows(database, "SELECT * FROM ENUM_HCCL_DATA_TYPE"))
-    assert (len(types), types[4], types[11], types[17], types[65535]) == (18, "FP32", "BFP16", "FP8E8M0", "INVALID_TYPE")
+    assert (len(types), types[4], types[11], types[17], types[65535]) == (
+        18,
+        "FP32",
+        "BFP16",
+        "FP8E8M0",
+        "INVALID_TYPE",
+    )
     assert 13 not in types
     ((number, host),) = rows(database, "SELECT * FROM HOST_INFO")
     assert (number == "" or number.isdigit()) and host
@@ -118,7 +121,9 @@ def test_the_constant_tables(tmp_path: Path) -> None:
 
 def test_kernels_join_as_readers_join_them(tmp_path: Path) -> None:
     maker = Maker()
-    database = written(tmp_path, maker, maker.kernel(10, 20), maker.kernel(30, 45, "Add", type="KERNEL_AIVEC", device=1))
+    database = written(
+        tmp_path, maker, maker.kernel(10, 20), maker.kernel(30, 45, "Add", type="KERNEL_AIVEC", device=1)
+    )
     join = (
         "SELECT n.value, t.value, TASK.startNs, TASK.endNs, TASK.deviceId, TASK.streamId FROM COMPUTE_TASK_INFO c "
         "JOIN TASK ON c.globalTaskId = TASK.globalTaskId JOIN STRING_IDS n ON n.id = c.name "

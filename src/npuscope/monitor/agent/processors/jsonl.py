@@ -73,6 +73,8 @@ class JsonLines:
             room = self._settings.capacity - self._waiting
             if len(batch) > room:
                 self._counts[FULL] += len(batch) - room
+                if room == 0:
+                    return
                 batch = batch.where(np.arange(room))
             self._new.append(batch)
             self._waiting += len(batch)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import time_ns
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from npuscope.monitor.activity.batch import Batch, batch, joined
 from npuscope.monitor.activity.kinds import Flag, Kind, Side
@@ -21,19 +20,22 @@ from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.numbered import Numbered
 from npuscope.monitor.agent.sources.source import Deliver
 from npuscope.monitor.agent.sources.streams import STREAMS, Streams
-from npuscope.mstx.ranges import END, MARK, START, listen
+from npuscope.mstx.ranges import listen
 
-FLAGS = {MARK: int(Flag.INSTANT), START: int(Flag.START), END: int(Flag.END)}
-FLAGS_WITH_DEVICE = {
-    MARK: int(Flag.INSTANT_WITH_DEVICE), START: int(Flag.START_WITH_DEVICE), END: int(Flag.END_WITH_DEVICE)
-}  # fmt: skip
+FLAGS = np.array([
+    Flag.INSTANT, Flag.START, Flag.END, Flag.INSTANT_WITH_DEVICE, Flag.START_WITH_DEVICE, Flag.END_WITH_DEVICE,
+], np.uint32)  # fmt: skip
+"""By what happened (MARK, START, END); WITH_DEVICE more where the device has a side."""
+WITH_DEVICE = 3
 WAKE = 1 << 16
 """Records of one thread at which they are delivered without being asked for."""
 MOST = 1 << 20
 """Records of one thread that wait at most, some 150 MB; those beyond are counted and lost."""
 
-Record = tuple[int, int, int, str, str, int, int]
-"""Flag, time, number, message, domain, device and stream (-1 each: the host's)."""
+Record = tuple[int, int, int, str, str]
+"""What happened, time, number, message, domain."""
+NOWHERE = (-1, -1)
+"""Device and stream of a record of the host."""
 
 
 class _Log:
@@ -43,6 +45,7 @@ class _Log:
         self.thread = threading.current_thread()
         self.number = threading.get_native_id()
         self.records: list[Record] = []
+        self.on_device: list[tuple[Record, tuple[int, int]]] = []
         self.lost = 0
 
 
@@ -103,25 +106,32 @@ class MstxSource:
         """Take one call, in the thread that makes it."""
         now = time_ns()
         try:
-            log = self._local.log
+            records = self._local.records
         except AttributeError:
-            log = self._local.log = _Log()
-            self._logs.append(log)
-        records = log.records
-        if len(records) >= WAKE:
-            if len(records) >= MOST:
-                log.lost += 1
-                return
-            self._full.set()
-        there = None if stream is None else self._streams.reached(stream, now)
-        if there is None:
-            records.append((FLAGS[what], now, number, message, domain, -1, -1))
+            records = self._begin_log()
+        if len(records) >= WAKE and not self._room(records):
             return
-        self._streams.watched = True
-        device, place, when = there
-        flag = FLAGS_WITH_DEVICE[what]
-        records.append((flag, now, number, message, domain, -1, -1))
-        records.append((flag, when, number, message, domain, device, place))
+        if stream is not None and (there := self._streams.reached(stream, now)):
+            device, place, when = there
+            self._streams.watched = True
+            what += WITH_DEVICE
+            self._local.log.on_device.append(((what, when, number, message, domain), (device, place)))
+        records.append((what, now, number, message, domain))
+
+    def _begin_log(self) -> list[Record]:
+        """This thread's list, from its first record on."""
+        log = self._local.log = _Log()
+        self._logs.append(log)
+        self._local.records = log.records
+        return log.records
+
+    def _room(self, records: list[Record]) -> bool:
+        """Whether a long list takes one more record; the source's own thread is to shorten it."""
+        if len(records) >= MOST:
+            self._local.log.lost += 1
+            return False
+        self._full.set()
+        return True
 
     def _serve(self, full: threading.Event) -> None:
         """Deliver whenever a thread has a lot."""
@@ -134,7 +144,7 @@ class MstxSource:
         may end in another thread, whose records are taken later than those of the one that started it."""
         with self._lock:
             until = time_ns()
-            parts = [self._batch(log) for log in tuple(self._logs) if log.records]
+            parts = [part for log in tuple(self._logs) for part in self._taken(log)]
             self._forget_ended()
             if self._held is not None:
                 parts.insert(0, self._held)
@@ -158,22 +168,30 @@ class MstxSource:
             self._lost += log.lost
             self._logs.remove(log)
 
-    def _batch(self, log: _Log) -> Batch:
-        count = len(log.records)
-        taken = log.records[:count]
-        del log.records[:count]  # what the thread has added meanwhile stays
-        return self._columns(taken, log.number)
+    def _taken(self, log: _Log) -> Iterator[Batch]:
+        """The records of a thread; what it adds meanwhile stays. Those of a device are fewer than the host's, and come
+        with them or later."""
+        host = log.records[:]
+        del log.records[: len(host)]
+        if host:
+            yield self._columns(host, Side.HOST, [NOWHERE] * len(host), os.getpid(), log.number)
+        device = log.on_device[:]
+        del log.on_device[: len(device)]
+        if device:
+            records, places = zip(*device, strict=True)
+            yield self._columns(records, Side.DEVICE, places, -1, -1)
 
-    def _columns(self, records: Sequence[Record], thread: int) -> Batch:
-        flags, times, numbers, messages, domains, devices, streams = zip(*records, strict=True)
-        device: NDArray[np.int64] = np.array(devices, np.int64)
-        on_host = device < 0
+    def _columns(
+        self, records: Sequence[Record], side: Side, places: Sequence[tuple[int, int]], process: int, thread: int
+    ) -> Batch:
+        what, times, numbers, messages, domains = zip(*records, strict=True)
+        devices, streams = np.array(places, np.int64).T
+        count = len(records)
         return batch(
             Kind.MARKER,
             {
-                "flag": flags, "side": np.where(on_host, Side.HOST, Side.DEVICE), "time": times, "id": numbers,
-                "process": np.where(on_host, os.getpid(), -1), "thread": np.where(on_host, thread, -1),
-                "device": device, "stream": streams,
-                "name": self._names.of(messages), "domain": self._names.of(domains),
+                "flag": FLAGS[np.array(what)], "side": np.full(count, side), "time": times, "id": numbers,
+                "process": np.full(count, process), "thread": np.full(count, thread), "device": devices,
+                "stream": streams, "name": self._names.of(messages), "domain": self._names.of(domains),
             },
         )  # fmt: skip

@@ -64,6 +64,11 @@ def connect() -> None:
     _connected = True
 
 
+def connected() -> bool:
+    """Whether this process has a simulated device."""
+    return _connected
+
+
 def wanted(streams: Streams = STREAMS) -> bool:
     """Whether a launch need be reported now: for its records, or for markers in the stream behind it."""
     return _receiver is not None or streams.watched

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from npuscope.monitor.agent.rank import rank
 from npuscope.monitor.agent.trace import naming
-from npuscope.monitor.agent.trace.distributed import whereabouts
 from npuscope.monitor.agent.trace.job import Job
 from npuscope.monitor.agent.trace.parser import Parser
 from npuscope.monitor.agent.trace.request import NEXT_STEP, Refused, Request, read_request
@@ -21,6 +21,8 @@ IDLE, RUNNING, READY = 0, 1, 2
 WAIT_VARIABLE = "NPUSCOPE_TRACE_STEP_WAIT"
 WAIT_SECONDS = 30.0
 """For so long a process that has never taken a step is waited for; then the trace is taken by time."""
+PATIENCE_SECONDS = 2.0
+"""For so long the next step of a program is waited for that has taken some."""
 NAME = "npuscope-trace"
 CLOCK_SECONDS = 0.5
 """How often the wall clock is looked at while its time is awaited: it may be set meanwhile."""
@@ -94,10 +96,10 @@ class Tracer:
         self._job, self._parsers = None, {}
 
     def _plan(self, request: Request) -> None:
-        rank = whereabouts()["rank"]
-        if request.ranks is not None and rank not in request.ranks:
+        own = rank()
+        if request.ranks is not None and own not in request.ranks:
             listed = ",".join(map(str, sorted(request.ranks))) or "nobody"
-            self._log.info(f"no trace here: this is rank {rank}, and the trace is of {listed}")
+            self._log.info(f"no trace here: this is rank {own}, and the trace is of {listed}")
             return
         folder = naming.require_folder(request.folder)
         for name in naming.sweep(folder):
@@ -107,6 +109,7 @@ class Tracer:
             if self._job is not None:
                 self._log.warning("a later request takes the place of one that has not begun")
                 self._job.cancel()
+                self._job.done.set()
             parser = self._parser() if request.asynchronous else None
             self._job = Job(request, folder, parser, self._log, self._preempted)
         self._log.info(f"a trace is planned: {_when(request)}, into {folder}")
@@ -135,8 +138,7 @@ class Tracer:
             self._by_time(job)
         job.done.wait()
         if job.parser is not None and job.folder is not None:
-            self._parsers[job.parser.pid] = job.folder
-            job.parser.watch(job.folder, lambda problem, pid=job.parser.pid: self._parsed(pid, problem))
+            self._watch(job.parser, job.folder)
 
     def _never_steps(self, job: Job) -> bool:
         """Whether the process has not taken a single step in the time allowed. The trace is then one by time."""
@@ -160,19 +162,26 @@ class Tracer:
         return True
 
     def _by_time(self, job: Job) -> None:
+        """A trace by time begins and ends with steps of the program, where it takes any: on its own thread, in the
+        midst of nothing. Only a program that takes none for a while is not waited for."""
         while (left := job.request.start_ms / 1000 - time.time()) > 0:
             if job.done.wait(min(left, CLOCK_SECONDS)):
                 return
-        if job.request.memory and not self._never_steps(job):
+        if self._step or (job.request.memory and not self._never_steps(job)):
             job.due = True
+            job.began.wait(None if job.request.memory else PATIENCE_SECONDS)
+        self._act(job, lambda one: one.begin_by_time())
+        if job.done.wait(job.request.duration_ms / 1000):
             return
+        job.expired = True
+        # Where memory is recorded, the thread that began is the only one that can end.
+        if not job.done.wait(None if job.request.memory else PATIENCE_SECONDS if self._step else 0):
+            self._act(job, lambda one: one.finish())
+
+    def _act(self, job: Job, action: Callable[[Job], None]) -> None:
         with self._lock:
             if self._job is job:
-                self._guarded(job, lambda one: one.begin_by_time())
-        if not job.done.wait(job.request.duration_ms / 1000):
-            with self._lock:
-                if self._job is job:
-                    self._guarded(job, lambda one: one.finish())
+                self._guarded(job, action)
 
     def _preempted(self) -> None:
         """The program starts a profiler of its own."""
@@ -201,6 +210,10 @@ class Tracer:
             if self._job is job:
                 self._job = None
             job.done.set()
+
+    def _watch(self, parser: Parser, folder: Path) -> None:
+        self._parsers[parser.pid] = folder
+        parser.watch(folder, lambda problem: self._parsed(parser.pid, problem))
 
     def _parsed(self, pid: int, problem: str) -> None:
         folder = self._parsers.pop(pid, None)

@@ -16,7 +16,19 @@ _PLUGIN = {
     ".dynamic_monitor_proxy": {"PyDynamicMonitorProxy": "proxy"},
     ".monitor": _MONITOR,
 }
-MODULES = {f"{package}{part}": names for package in ("IPCMonitor", "msmonitor") for part, names in _PLUGIN.items()}
+LIBRARY = "mspti"
+_LIBRARY = {
+    "KernelMonitor": "mspti", "HcclMonitor": "mspti", "CommunicationMonitor": "mspti", "MstxMonitor": "mspti",
+    "flush_all": "mspti", "flush_period": "mspti",
+    "KernelData": "mspti_data", "HcclData": "mspti_data", "CommunicationData": "mspti_data",
+    "MarkerData": "mspti_data", "RangeMarkerData": "mspti_data", "MsptiObjectId": "mspti_data",
+    "MsptiResult": "mspti_data", "MsptiActivityKind": "mspti_data", "MsptiActivityFlag": "mspti_data",
+    "MsptiActivitySourceKind": "mspti_data", "MsptiCommunicationDataType": "mspti_data",
+}  # fmt: skip
+MODULES = {
+    **{f"{package}{part}": names for package in ("IPCMonitor", "msmonitor") for part, names in _PLUGIN.items()},
+    LIBRARY: _LIBRARY,
+}
 """By full name: what the module holds, and the file of this folder that has it."""
 
 

@@ -7,10 +7,11 @@ from typing import IO
 import numpy as np
 
 from npuscope.profiler.cores import core_names
-from npuscope.profiler.instruction_timeline.drawn import Drawn, drawn
+from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.instruction_timeline.flags import Arrows, arrows, flag_numbers
 from npuscope.profiler.instruction_timeline.lanes import SORT, WARP_SORT, core_sort, lane_colour
 from npuscope.profiler.instruction_timeline.marks import Mark, user_marks
+from npuscope.profiler.instruction_timeline.placed import Placed, few_distinct
 from npuscope.profiler.instruction_timeline.spans import spans
 from npuscope.profiler.instruction_timeline.throughput import NAMES, throughput
 from npuscope.profiler.writers.event_file import EVENT, EventFile
@@ -31,7 +32,6 @@ from npuscope.profiler.writers.trace_json.slice_rows import (
     SliceRows,
     picoseconds,
     ranges,
-    split,
     stack_text,
 )
 from npuscope.trace.timeline import UNKNOWN, Lane, Loss, Timeline
@@ -54,23 +54,23 @@ FLAG_FORMS = (
 )
 
 
-def write_simulator(
-    file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING, found: Drawn | None = None
-) -> int:
-    """Write the trace of all cores into `file`; how many events it has. `found` is how its slices are drawn, where that
-    is known already."""
-    return SimulatorTrace(timeline, shown, found or drawn(timeline)).write(file)
+def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING, found: Placed | None = None) -> int:
+    """Write the trace of all cores into `file`; how many events it has. `found` is where its slices are drawn, where
+    that is known already."""
+    return SimulatorTrace(timeline, shown, found or Placed(timeline, drawn(timeline))).write(file)
 
 
 class SimulatorTrace:
     """One trace.json in the making."""
 
-    def __init__(self, timeline: Timeline, shown: Shown, found: Drawn) -> None:
+    def __init__(self, timeline: Timeline, shown: Shown, found: Placed) -> None:
         self.timeline = timeline
         self.shown = shown
         self.names = core_names(timeline.launch)
-        self.drawn = found
-        self.rows = SliceRows(timeline, self.drawn, self._track)
+        self.drawn = found.drawn
+        self.places = found.places
+        tracks = [self._track(*place) for place in found.places]
+        self.rows = SliceRows(timeline, found.drawn, tracks, found.which)
         self.grouped = np.zeros(timeline.slices.shape[1], bool)
 
     def write(self, file: IO[bytes]) -> int:
@@ -99,12 +99,11 @@ class SimulatorTrace:
 
     def _order(self, events: EventFile, marked: bool, losses: tuple[Loss, ...]) -> None:
         """Which core and lane stands where."""
-        cores = dict.fromkeys(split(place)[0] for place in self.rows.places.tolist())
+        cores = dict.fromkeys(core for core, _, _ in self.places)
         for core in cores:
             name = self.names[core]
             events.event(name="process_sort_index", ph="M", pid=name, tid="NA", args={"sort_index": core_sort(name)})
-        for place in self.rows.places.tolist():
-            core, lane, warp = split(place)
+        for core, lane, warp in self.places:
             _thread_order(events, self.names[core], thread(lane, warp), thread_sort(lane, warp))
         for core in cores if marked else ():
             _thread_order(events, self.names[core], Lane.USERMARK.name, SORT[Lane.USERMARK])
@@ -137,7 +136,7 @@ class SimulatorTrace:
             addresses = texts.numbers(b',"args":{"pc_addr":"0x%x"},"group_id":"' % step.address for step in steps)
             step = self.timeline.slice("step")[rows]
             start, end = picoseconds(first, mhz), picoseconds(last, mhz)
-            tracks = self.rows.tracks(texts, self.rows.place[rows])
+            tracks = self.rows.tracks(texts, rows)
             columns = np.stack([heads[step], start, end - start, tracks, addresses[step], rows])
             form = (Text(0), Micros(1), b',"dur":', Micros(2), Text(3), Text(4), Whole(5), b'"}')
             events.sheet(Sheet(texts, (form,), columns))
@@ -166,7 +165,7 @@ class SimulatorTrace:
         texts = Texts()
         lane, core = self.timeline.slice("lane"), self.timeline.slice("core")
         pair = lane[found.source] * 32 + lane[found.target]
-        distinct, index = np.unique(pair, return_inverse=True)
+        distinct, index = few_distinct(pair, 1 << 10)
         kinds = texts.numbers(
             EVENT + f'{{"name":"flow","cat":"{Lane(way >> 5).name}To{Lane(way & 31).name}","ph":'.encode()
             for way in distinct.tolist()
@@ -176,8 +175,8 @@ class SimulatorTrace:
             kinds[index],
             ids[np.where(found.cross, len(self.names), core[found.target])],
             found.number,
-            self.rows.end[found.source], self.rows.tracks(texts, self.rows.place[found.source]),
-            self.rows.end[found.target], self.rows.tracks(texts, self.rows.place[found.target]),
+            self.rows.end[found.source], self.rows.tracks(texts, found.source),
+            self.rows.end[found.target], self.rows.tracks(texts, found.target),
         ])  # fmt: skip
         form = (
             Text(0), b'"s","id":', Text(1), Whole(2), b'","ts":', Micros(3), Text(4), b"}",

@@ -3,21 +3,22 @@ each row of slices that overlap."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import IO
 
 import numpy as np
 
-from npuscope.profiler.instruction_timeline.drawn import Drawn, drawn
+from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.instruction_timeline.lanes import PROCESS, WARP_PROCESS, lane_colour
 from npuscope.profiler.instruction_timeline.marks import user_marks
-from npuscope.profiler.instruction_timeline.stacking import stacked
+from npuscope.profiler.instruction_timeline.placed import Placed, few_distinct, with_memory_lane
 from npuscope.profiler.writers.event_file import EventFile
 from npuscope.profiler.writers.text_rows import Sheet, Texts
 from npuscope.profiler.writers.trace_json.frame import SINGLE, head
 from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
 from npuscope.profiler.writers.trace_json.simulator import mark_arguments, thread
-from npuscope.profiler.writers.trace_json.slice_rows import BYTES, FORMS, TRACK, SliceRows, ranges, split
-from npuscope.trace.timeline import UNKNOWN, Lane, Source, Timeline, distinct_details
+from npuscope.profiler.writers.trace_json.slice_rows import BYTES, FORMS, SliceRows, ranges
+from npuscope.trace.timeline import UNKNOWN, Lane, Timeline
 
 
 def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = EVERYTHING) -> int:
@@ -28,16 +29,20 @@ def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = EV
 class CoreTraces:
     """The trace.json files of a launch's cores: what they share is computed once."""
 
-    def __init__(self, timeline: Timeline, shown: Shown = EVERYTHING, found: Drawn | None = None) -> None:
+    def __init__(self, timeline: Timeline, shown: Shown = EVERYTHING, found: Placed | None = None) -> None:
         self.timeline = timeline
-        found = found or drawn(timeline)
-        self.rows = SliceRows(timeline, found, lambda core, lane, warp: b"")
-        self.place = memory_lanes(timeline, self.rows.place)
-        self.thread = 1 + stacked(self.place, found.start, found.end)
+        found = with_memory_lane(timeline, found or Placed(timeline, drawn(timeline)))
+        self.place, row, track = found.tracks
+        self.places, self.counts = found.places, found.rows
+        texts = [
+            b',"pid":%d,"tid":%d' % (process(*found.places[place][1:]), 1 + number)
+            for place, number in zip(self.place.tolist(), row.tolist(), strict=True)
+        ]
+        self.rows = SliceRows(timeline, found.drawn, texts, track)
         core = timeline.slice("core")
         self.order = np.argsort(core, kind="stable")
         if not shown.flags:
-            self.order = self.order[~found.flag[self.order]]
+            self.order = self.order[~found.drawn.flag[self.order]]
         self.bounds = np.searchsorted(core[self.order], np.arange(len(timeline.launch.cores) + 1))
         self.marks = user_marks(timeline).marks if shown.marks else ()
 
@@ -49,23 +54,17 @@ class CoreTraces:
             for which in ranges(mine):
                 texts = Texts()
                 columns = self.rows.columns(texts, which)
-                key = (self.place[which] << 20) + self.thread[which]
-                distinct, index = np.unique(key, return_inverse=True)
-                columns[TRACK] = texts.numbers(
-                    b',"pid":%d,"tid":%d' % (process(number >> 20), number & (1 << 20) - 1)
-                    for number in distinct.tolist()
-                )[index]
                 events.sheet(Sheet(texts, FORMS, columns, (columns[BYTES] > 0).astype(np.int64)))
             self._marks(events, core)
         return events.count
 
     def _names(self, events: EventFile, which: np.ndarray) -> None:
         """What each process and thread is called."""
-        for place in np.unique(self.place[which]).tolist():
-            _, lane, warp = split(place)
-            pid, name = process(place), thread(lane, warp)
+        drawn_on, _ = few_distinct(self.rows.track[which], self.place.size)
+        for place, tracks in groupby(drawn_on.tolist(), lambda track: int(self.place[track])):
+            pid, name = process(*self.places[place][1:]), thread(*self.places[place][1:])
             events.event(name="process_name", ph="M", pid=pid, tid=0, args={"name": name})
-            for row in range(1, 1 + int(self.thread[which][self.place[which] == place].max())):
+            for row in range(1, 1 + len(list(tracks))):
                 events.event(name="thread_name", ph="M", pid=pid, tid=row, args={"name": f"{name}_{row}"})
 
     def _marks(self, events: EventFile, core: int) -> None:
@@ -84,19 +83,6 @@ class CoreTraces:
             )  # fmt: skip
 
 
-def process(place: int) -> int:
-    """The pid of a place."""
-    _, lane, warp = split(place)
+def process(lane: int, warp: int) -> int:
+    """The pid of a lane or a warp."""
     return PROCESS[Lane(lane)] if warp == UNKNOWN else WARP_PROCESS + warp
-
-
-def memory_lanes(timeline: Timeline, place: np.ndarray) -> np.ndarray:
-    """Places in which scalar instructions with a memory operand (``XD:`` in a vendor's log) have their own lane."""
-    if timeline.source is not Source.SIMULATOR:
-        return place
-    scalar = np.flatnonzero((timeline.slice("lane") == Lane.SCALAR) & (timeline.slice("warp") == UNKNOWN))
-    texts, which = distinct_details(timeline.details, scalar)
-    moved = np.array(["XD:" in text for text in texts], bool)[which]
-    place = place.copy()
-    place[scalar[moved]] += (Lane.SCALARLDST - Lane.SCALAR) << 24
-    return place

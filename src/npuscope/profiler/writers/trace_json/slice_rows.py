@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from npuscope.profiler.instruction_timeline.drawn import NAMES, Drawn, kind_of
 from npuscope.profiler.instruction_timeline.lanes import FLAG_COLOUR, lane_colour
+from npuscope.profiler.instruction_timeline.placed import few_distinct
 from npuscope.profiler.writers.event_file import EVENT
 from npuscope.profiler.writers.text_rows import Hex, Micros, Text, Texts, Whole, quoted
 from npuscope.trace.schema import Site
@@ -52,24 +53,24 @@ def step_arguments(step: Step) -> bytes:
 
 
 class SliceRows:
-    """Columns of a timeline's slices, made for a range of them at a time. `track` gives the text of each (core, lane or
-    warp): its pid and tid, with a comma before them; see `place`."""
+    """Columns of a timeline's slices, made for a range of them at a time. `tracks` are texts of which `track` (slices,)
+    names the one of each slice: its pid and tid, with a comma before them."""
 
-    def __init__(self, timeline: Timeline, drawn: Drawn, track: Callable[[int, int, int], bytes]) -> None:
+    def __init__(self, timeline: Timeline, drawn: Drawn, tracks: Sequence[bytes], track: np.ndarray) -> None:
         self.timeline = timeline
         self.drawn = drawn
         self.track = track
-        self.place = place(timeline)
-        self.places = np.unique(self.place)
         self.start = picoseconds(drawn.start, timeline.mhz)
         self.end = picoseconds(drawn.end, timeline.mhz)
+        self._tracks = tracks
+        self._warps = bool((timeline.slice("warp") != UNKNOWN).any())
         self._heads = [step_head(step) for step in timeline.steps]
         self._arguments = [step_arguments(step) for step in timeline.steps]
 
-    def tracks(self, texts: Texts, places: np.ndarray) -> np.ndarray:
-        """The numbers of the texts of some places."""
-        known = texts.numbers(self.track(*split(number)) for number in self.places.tolist())
-        return known[np.searchsorted(self.places, places)]
+    def tracks(self, texts: Texts, which: np.ndarray) -> np.ndarray:
+        """The numbers of the texts of some slices' tracks."""
+        numbers, place = few_distinct(self.track[which], len(self._tracks))
+        return texts.numbers(self._tracks[number] for number in numbers.tolist())[place]
 
     def columns(self, texts: Texts, which: np.ndarray) -> np.ndarray:
         """:data:`COLUMNS` columns for the slices `which`."""
@@ -78,7 +79,7 @@ class SliceRows:
         columns = np.zeros((COLUMNS, which.size), np.int64)
         columns[TIME], columns[LENGTH] = self.start[which], self.end[which] - self.start[which]
         columns[HEAD] = texts.numbers(self._heads)[step]
-        columns[TRACK] = self.tracks(texts, self.place[which])
+        columns[TRACK] = self.tracks(texts, which)
         columns[ARGUMENTS] = texts.numbers(self._arguments)[step]
         columns[DETAIL : TAIL + 1] = operand_columns(timeline, texts, which)
         columns[THREADS] = self._threads(texts, which)
@@ -88,21 +89,12 @@ class SliceRows:
 
     def _threads(self, texts: Texts, which: np.ndarray) -> np.ndarray:
         """What SIMT instructions say about their threads."""
+        if not self._warps:
+            return np.full(which.size, texts.number(b""))
         warp, threads = self.timeline.slice("warp")[which], self.timeline.slice("threads")[which]
         distinct, index = np.unique(np.where(warp == UNKNOWN, UNKNOWN, threads), return_inverse=True)
         words = (b"" if number == UNKNOWN else b", [threadNum:%d]" % number for number in distinct.tolist())
         return texts.numbers(words)[index]
-
-
-def place(timeline: Timeline) -> np.ndarray:
-    """Where each slice is drawn, (slices,) int64: its core, its lane, and its warp if it has one."""
-    warp = timeline.slice("warp")
-    return (timeline.slice("core") << 32) + (np.where(warp == UNKNOWN, timeline.slice("lane"), 0) << 24) + warp + 1
-
-
-def split(place: int) -> tuple[int, int, int]:
-    """(core, lane, warp) of a place; the warp is UNKNOWN where there is none."""
-    return place >> 32, place >> 24 & 0xFF, (place & 0xFFFFFF) - 1
 
 
 def ranges(which: np.ndarray) -> Iterator[np.ndarray]:

@@ -15,6 +15,8 @@ from npuscope.profiler.profile import Profile
 
 MOST_CELLS = 4096
 """Cells of the cache map; where there are more lines, a cell stands for several neighbours."""
+MOST_STEPS = 16
+"""Instructions that are named for a cell."""
 BINS = 240
 """Points of the transfer chart, about."""
 
@@ -122,9 +124,13 @@ def _cache(chart: CacheMap) -> dict[str, Any]:
 
 
 def _cell_steps(chart: CacheMap, first: np.ndarray, group: int) -> Iterator[list[int]]:
-    last = np.minimum(first + group, chart.address.size)
-    for begin, end in zip(chart.first[first].tolist(), chart.first[last].tolist(), strict=True):
-        yield np.unique(chart.touched[1, begin:end])[:16].tolist()
+    """The steps that touched each cell, ascending, the first few of them."""
+    row, step = chart.touched
+    width = int(step.max(initial=0)) + 1
+    cell, step = np.divmod(np.unique(row // group * width + step), width)
+    bounds = np.searchsorted(cell, np.arange(first.size + 1))
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        yield step[begin : min(end, begin + MOST_STEPS)].tolist()
 
 
 def _transfer(profile: Profile) -> dict[str, Any] | None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from html import escape
-from importlib import resources
-
-import orjson
 
 from npuscope import __version__
 from npuscope.profiler.profile import Profile
-from npuscope.report.profile.page.blobs import Blobs
+from npuscope.report.page.blobs import Blobs
+from npuscope.report.page.parts import embedded, filled, static
 from npuscope.report.profile.page.launch import launch_payload
 
+HERE = "npuscope.report.profile.page"
+SHARED_SCRIPTS = ("base", "format", "tip", "table")
 SCRIPTS = (
-    "base", "format", "tip", "table", "glance", "advice", "code", "source", "rows", "axis", "timeline", "detail",
+    "glance", "advice", "code", "source", "rows", "axis", "timeline", "detail",
     "search", "roofline", "memory", "load", "cache", "occupancy", "transfer", "tables", "page",
 )  # fmt: skip
 """The scripts in their order: they share one scope, later ones use earlier ones."""
@@ -38,23 +37,11 @@ def page(profiles: Iterable[Profile], slices: int = SLICES) -> bytes:
     title = ", ".join(dict.fromkeys(launch["kernel"] for launch in launches)) or "nothing"
     parts = {
         "TITLE": escape(f"{title[:80]} - npuscope profile"),
-        "STYLE": _static("page.css"),
-        "SCRIPT": "\n".join(_static(f"{name}.js") for name in SCRIPTS),
-        "DATA": _embedded({"npuscope": __version__, "launches": launches}),
+        "STYLE": static("page.css"),
+        "SCRIPT": "\n".join(
+            [*(static(f"{name}.js") for name in SHARED_SCRIPTS), *(static(f"{name}.js", HERE) for name in SCRIPTS)]
+        ),
+        "DATA": embedded({"npuscope": __version__, "launches": launches}),
         "BLOBS": blobs.html(),
     }
-    text = _static("page.html")
-    for name, part in parts.items():
-        text = text.replace(f"<!--{name}-->", part, 1)
-    return text.encode()
-
-
-def _embedded(data: object) -> str:
-    """JSON that may stand inside a script element: no end tag, no comment begins in it."""
-    text = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode()
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-@cache
-def _static(name: str) -> str:
-    return (resources.files("npuscope.report.profile.page") / "static" / name).read_text(encoding="utf-8")
+    return filled(static("page.html", HERE), parts)

@@ -13,8 +13,8 @@ from npuscope.profiler.profile import Profile
 from npuscope.profiler.sources import source_lines
 from npuscope.profiler.summary import WORDS
 from npuscope.profiler.waits import is_wait
+from npuscope.report.page.blobs import Blobs
 from npuscope.report.profile.document import launch as document_launch
-from npuscope.report.profile.page.blobs import Blobs
 from npuscope.report.profile.page.charts import chart_payload
 from npuscope.report.profile.page.slices import timeline_payload
 from npuscope.trace.timeline import Lane

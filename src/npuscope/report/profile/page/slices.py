@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.profile import Profile
-from npuscope.report.profile.page.blobs import Blobs
+from npuscope.report.page.blobs import Blobs
 
 MOST_DETAILS = 20_000
 """Slices whose operands are all carried; beyond it a slice shows those of the first run of its instruction."""
@@ -19,7 +18,7 @@ MOST_PATH = 400_000
 def timeline_payload(profile: Profile, blobs: Blobs, room: int) -> tuple[dict[str, Any], int]:
     """The slices of as many whole cores as `room` allows, and how many those are."""
     timeline = profile.timeline
-    core, lane, shown = timeline.slice("core"), timeline.slice("lane"), drawn(timeline)  # as the trace files have it
+    core, lane, shown = timeline.slice("core"), timeline.slice("lane"), profile.placed.drawn  # as the files have it
     start = shown.start
     kept = _whole_cores(core, len(timeline.launch.cores), room)
     order = np.lexsort((start, lane, core))

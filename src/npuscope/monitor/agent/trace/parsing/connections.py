@@ -41,25 +41,17 @@ def connections(model: Model) -> Connections:
 def _flow_rows(model: Model) -> Column:
     """Of each end of an arrow, the operator that begins there; the outermost, where several do."""
     flows, slices = model.trace.flows, model.slices
-    operators = model.rows_of(OPERATOR)
-    order = np.lexsort((-slices.end[operators], slices.start[operators], slices.thread[operators]))
-    operators = operators[order]
-    ends = np.lexsort((flows.time, flows.thread))
     found = np.full(len(flows.time), -1, np.int64)
-    if len(operators):
-        keys = _pairs(slices.thread[operators], slices.start[operators], flows.thread, flows.time)
-        place = np.minimum(np.searchsorted(keys[0], keys[1][ends]), len(operators) - 1)
-        hit = keys[0][place] == keys[1][ends]
-        found[ends[hit]] = operators[place[hit]]
+    operators = model.rows_of(OPERATOR)
+    for thread in np.unique(flows.thread):
+        ends = np.flatnonzero(flows.thread == thread)
+        here = operators[slices.thread[operators] == thread]
+        here = here[np.lexsort((-slices.end[here], slices.start[here]))]
+        if len(here):
+            place = np.minimum(np.searchsorted(slices.start[here], flows.time[ends]), len(here) - 1)
+            hit = slices.start[here[place]] == flows.time[ends]
+            found[ends[hit]] = here[place[hit]]
     return found
-
-
-def _pairs(thread: Column, time: Column, other_thread: Column, other_time: Column) -> tuple[Column, Column]:
-    """Numbers that order (thread, time) pairs of two tables alike."""
-    table = np.stack([np.concatenate([thread, other_thread]), np.concatenate([time, other_time])])
-    _, number = np.unique(table, axis=1, return_inverse=True)
-    number = number.reshape(-1)
-    return number[: len(thread)], number[len(thread) :]
 
 
 def _launch_rows(model: Model) -> Column:

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from npuscope.monitor.activity.kinds import DATA_TYPES as DATA_TYPE_NAMES
+from npuscope.monitor.agent.processors.sqlite_schema import CONSTANT, GROUPS, MARK_OFFSET, NOT_AVAILABLE, NOT_KNOWN
 from npuscope.monitor.agent.trace.parsing import schema
 from npuscope.monitor.agent.trace.parsing.communication import DATA_TYPES, UNKNOWN_TYPE, Communication
 from npuscope.monitor.agent.trace.parsing.connections import connections
@@ -23,7 +23,6 @@ from npuscope.monitor.agent.trace.parsing.tables import ALLOCATOR
 
 Column = NDArray[Any]
 Rows = Iterable[Sequence[Any]]
-NOT_APPLICABLE = "N/A"
 
 
 def write_database(path: Path, model: Model, transfers: Communication, stacks: Stacks) -> None:
@@ -80,11 +79,14 @@ class _Contents:
             yield "OP_MEMORY", self._blocks()
             yield "MEMORY_RECORD", self._memory()
         collections = self.model.extras.get("collections") or {}
-        yield "GC_RECORD", zip(
-            collections.get("start", []),
-            collections.get("end", []),
-            (self._thread(thread) for thread in collections.get("thread", [])),
-            strict=True,
+        yield (
+            "GC_RECORD",
+            zip(
+                collections.get("start", []),
+                collections.get("end", []),
+                (self._thread(thread) for thread in collections.get("thread", [])),
+                strict=True,
+            ),
         )
         use = self.model.extras.get("host") or {}
         times = use.get("time", [])
@@ -94,19 +96,17 @@ class _Contents:
 
     def _about(self) -> Iterator[tuple[str, Rows]]:
         metadata = self.model.metadata
-        about = dict(schema.VERSION)
-        if metadata.get("parallel_group_info"):
-            about["parallel_group_info"] = orjson.dumps(metadata["parallel_group_info"]).decode()
+        about = list(CONSTANT["META_DATA"])
+        if metadata.get(GROUPS):
+            about.append((GROUPS, orjson.dumps(metadata[GROUPS]).decode()))
         if metadata.get("partial"):
-            about["partial"] = str(metadata["partial"])
-        yield "META_DATA", about.items()
+            about.append(("partial", str(metadata["partial"])))
+        yield "META_DATA", about
         yield "HOST_INFO", [(str(metadata.get("host_uid", "")), str(metadata.get("host", "")))]
         yield "SESSION_TIME_INFO", [(metadata.get("start_ns", 0), metadata.get("end_ns", 0))]
         devices = sorted(set(self.model.slices.process[self.model.kernels].tolist())) or [-1]
         yield "RANK_DEVICE_MAP", [(self.model.rank, device) for device in devices]
-        yield "ENUM_API_TYPE", schema.API_TYPES.items()
-        yield "ENUM_HCCL_DATA_TYPE", DATA_TYPE_NAMES.items()
-        yield "ENUM_MSTX_EVENT_TYPE", schema.EVENT_TYPES.items()
+        yield from ((table, rows) for table, rows in CONSTANT.items() if table.startswith("ENUM_"))
 
     def _operators(self) -> Rows:
         model, slices = self.model, self.model.slices
@@ -149,7 +149,7 @@ class _Contents:
     def _tasks(self) -> Rows:
         rows, slices = self.model.kernels, self.model.slices
         kinds = self.model.trace.names.numbers([self._kind(row) for row in slices.category[rows]])
-        unset = [schema.UNSET] * len(rows)
+        unset = [NOT_KNOWN] * len(rows)
         return zip(
             slices.start[rows].tolist(),
             slices.end[rows].tolist(),
@@ -170,8 +170,8 @@ class _Contents:
         model = self.model
         computing = np.flatnonzero(~model.communicating & np.isin(model.kernels, model.rows_of("kernel")))
         names = model.slices.name[model.kernels[computing]]
-        kind, none = model.trace.names.numbers([self._kind_of_kernels, NOT_APPLICABLE]).tolist()
-        rest = (schema.UNSET, schema.UNSET, kind, *[none] * 10)
+        kind, none = model.trace.names.numbers([self._kind_of_kernels, NOT_AVAILABLE]).tolist()
+        rest = (NOT_KNOWN, NOT_KNOWN, kind, *[none] * 10)
         return ((name, task, *rest) for name, task in zip(names.tolist(), computing.tolist(), strict=True))
 
     def _transfers(self) -> Rows:
@@ -182,16 +182,16 @@ class _Contents:
             group, operation = transfers.group[number], transfers.operation[number]
             order = counts[group] = counts.get(group, -1) + 1
             yield (
-                names.number(f"{operation}__{group or NOT_APPLICABLE}_{order}_1"),
+                names.number(f"{operation}__{group or NOT_AVAILABLE}_{order}_1"),
                 int(slices.start[row]),
                 int(slices.end[row]),
                 int(slices.correlation[row]),
-                names.number(group or NOT_APPLICABLE),
+                names.number(group or NOT_AVAILABLE),
                 number,
                 0,
                 0,
                 DATA_TYPES.get(transfers.type[number], UNKNOWN_TYPE),
-                names.number(NOT_APPLICABLE),
+                names.number(NOT_AVAILABLE),
                 int(transfers.items[number]),
                 names.number(operation),
                 int(transfers.device[number]),
@@ -205,13 +205,13 @@ class _Contents:
                 start,
                 marks["end"][row],
                 marks["type"][row],
-                schema.UNSET,
-                schema.UNSET,
+                NOT_KNOWN,
+                NOT_KNOWN,
                 names.number(marks["message"][row]),
                 self._thread(marks["thread"][row]),
                 self._thread(marks["end_thread"][row]),
                 names.number(marks["domain"][row]),
-                marks["id"][row] + schema.MARK_CONNECTIONS,
+                marks["id"][row] + MARK_OFFSET,
             )
 
     def _blocks(self) -> Rows:
@@ -260,10 +260,10 @@ class _Contents:
         return self.model.trace.categories.texts[category].upper()
 
     def _thread(self, thread: int) -> int:
-        return (self.model.pid << 32) | (thread & schema.UNSET)
+        return (self.model.pid << 32) | (thread & NOT_KNOWN)
 
     def _threads(self, threads: Column) -> list[int]:
-        return ((self.model.pid << 32) | (threads & schema.UNSET)).tolist()
+        return ((self.model.pid << 32) | (threads & NOT_KNOWN)).tolist()
 
 
 def _empty(values: Column, none: int = -1) -> list[int | None]:

@@ -115,7 +115,9 @@ def _log(folder: Path) -> Callable[[str], None]:
     def log(line: str) -> None:
         try:
             (folder / naming.LOGS).mkdir(mode=naming.MODE, exist_ok=True)
-            with (folder / naming.LOGS / LOG).open("a", encoding="utf-8") as file:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            descriptor = os.open(folder / naming.LOGS / LOG, flags, naming.FILE_MODE)
+            with open(descriptor, "a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} [{os.getpid()}] {line}\n")
         except OSError:
             pass  # the deliverables matter more

@@ -7,7 +7,7 @@ Times become nanoseconds of the wall clock: `baseTimeNanoseconds` of the file pl
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,15 @@ from npuscope.monitor.agent.trace.parsing.names import Names
 Column = NDArray[Any]
 Record = dict[str, Any]
 
-PIECE = 8 << 20
-"""Bytes that are parsed at once."""
+PIECE = 128 << 10
+"""Bytes that are parsed at once: what becomes of them stays in the processor's cache."""
 OPENING = b'"traceEvents": ['
 BETWEEN = b"\n  },\n  {"
 """Between two events, as Kineto lays them out; text in JSON holds no line breaks."""
 MEMORY = "[memory]"
+NOTHING: Record = {}
+ADDRESS = 2**63 - 1
+"""Addresses that a signed number holds; the highest bit tells none apart."""
 
 
 @dataclass(frozen=True)
@@ -193,12 +196,15 @@ class _Reader:
 
     def add(self, records: Sequence[Record]) -> None:
         """Take the events of a piece."""
-        slices = [one for one in records if is_slice(one)]
+        slices = [one for one in records if one["ph"] == "X" and type(one["pid"]) is int]
         if slices:
             self.parts["slices"].append(self._slices(slices))
-        if memory := [one for one in records if one.get("name") == MEMORY and "args" in one]:
+        if len(slices) == len(records):
+            return
+        rest = [one for one in records if one["ph"] != "X"]
+        if memory := [one for one in rest if one["name"] == MEMORY and "args" in one]:
             self.parts["memory"].append(self._memory(memory))
-        if flows := [one for one in records if one.get("cat") == "fwdbwd"]:
+        if flows := [one for one in rest if one.get("cat") == "fwdbwd"]:
             self.parts["flows"].append(self._flows(flows))
 
     def trace(self, header: Record, pieces: list[Piece], unread: int) -> Trace:
@@ -216,56 +222,56 @@ class _Reader:
         )
 
     def _slices(self, records: Sequence[Record]) -> dict[str, Column]:
-        args = [one.get("args") or {} for one in records]
-        start = self._times(one["ts"] for one in records)
-        for row, (one, more) in enumerate(zip(records, args, strict=True), self.rows):
-            if "Collective name" in more:
-                self.details[row] = more | {"name": one["name"]}
+        # Lists, not generators, and no function per event: this is where the time goes.
+        args = [one.get("args", NOTHING) for one in records]
+        get = [more.get for more in args]
+        start = self._times([one["ts"] for one in records])
+        self._keep_details(records, args)
         self.rows += len(records)
         return {
             "category": self.categories.numbers([one.get("cat", "") for one in records]),
             "name": self.names.numbers([one["name"] for one in records]),
-            "process": _whole(one["pid"] for one in records),
-            "thread": _whole(one["tid"] for one in records),
+            "process": np.array([one["pid"] for one in records], np.int64),
+            "thread": _whole([one["tid"] for one in records]),
             "start": start,
-            "end": start + self._lengths(one.get("dur", 0) for one in records),
-            "external": _whole(more.get("External id", -1) for more in args),
-            "correlation": _whole(more.get("correlation", -1) for more in args),
-            "sequence": _whole(more.get("Sequence number", -1) for more in args),
-            "forward": _whole(more.get("Fwd thread id", -1) for more in args),
-            "shapes": self.names.lists([more.get("Input Dims") for more in args]),
-            "types": self.names.lists([more.get("Input type") for more in args]),
+            "end": start + _nanoseconds([one.get("dur", 0) for one in records]),
+            "external": _whole([one("External id", -1) for one in get]),
+            "correlation": _whole([one("correlation", -1) for one in get]),
+            "sequence": _whole([one("Sequence number", -1) for one in get]),
+            "forward": _whole([one("Fwd thread id", -1) for one in get]),
+            "shapes": self.names.lists([one("Input Dims") for one in get]),
+            "types": self.names.lists([one("Input type") for one in get]),
         }
+
+    def _keep_details(self, records: Sequence[Record], args: Sequence[Record]) -> None:
+        for place, more in enumerate(args):
+            if "Collective name" in more:
+                self.details[self.rows + place] = more | {"name": records[place]["name"]}
 
     def _memory(self, records: Sequence[Record]) -> dict[str, Column]:
         args = [one["args"] for one in records]
         return {
-            "time": self._times(one["ts"] for one in records),
-            "process": _whole(one["pid"] for one in records),
-            "thread": _whole(one["tid"] for one in records),
-            "bytes": _whole(more["Bytes"] for more in args),
-            "address": np.array([more["Addr"] & (2**63 - 1) for more in args], np.int64),
-            "device_type": _whole(more["Device Type"] for more in args),
-            "device": _whole(more["Device Id"] for more in args),
-            "allocated": _whole(more.get("Total Allocated", -1) for more in args),
-            "reserved": _whole(more.get("Total Reserved", -1) for more in args),
+            "time": self._times([one["ts"] for one in records]),
+            "process": _whole([one["pid"] for one in records]),
+            "thread": _whole([one["tid"] for one in records]),
+            "bytes": _whole([more["Bytes"] for more in args]),
+            "address": np.array([more["Addr"] & ADDRESS for more in args], np.int64),
+            "device_type": _whole([more["Device Type"] for more in args]),
+            "device": _whole([more["Device Id"] for more in args]),
+            "allocated": _whole([more.get("Total Allocated", -1) for more in args]),
+            "reserved": _whole([more.get("Total Reserved", -1) for more in args]),
         }
 
     def _flows(self, records: Sequence[Record]) -> dict[str, Column]:
         return {
-            "number": _whole(one["id"] for one in records),
+            "number": _whole([one["id"] for one in records]),
             "begins": np.array([one["ph"] == "s" for one in records]),
-            "thread": _whole(one["tid"] for one in records),
-            "time": self._times(one["ts"] for one in records),
+            "thread": _whole([one["tid"] for one in records]),
+            "time": self._times([one["ts"] for one in records]),
         }
 
-    def _times(self, microseconds: Iterable[float]) -> Column:
-        return self._lengths(microseconds) + self.base
-
-    @staticmethod
-    def _lengths(microseconds: Iterable[float]) -> Column:
-        # Whole nanoseconds: the file has three digits behind the point.
-        return np.rint(np.fromiter(microseconds, np.float64) * 1000).astype(np.int64)
+    def _times(self, microseconds: list[float]) -> Column:
+        return _nanoseconds(microseconds) + self.base
 
     def _joined(self, what: str, kind: type) -> dict[str, Column]:
         parts = self.parts[what]
@@ -274,9 +280,13 @@ class _Reader:
         return {name: np.zeros(0, bool if name == "begins" else np.int64) for name in kind.__annotations__}
 
 
-def _whole(numbers: Iterable[Any]) -> Column:
+def _nanoseconds(microseconds: list[float]) -> Column:
+    """Whole nanoseconds: the file has three digits behind the point."""
+    return np.rint(np.array(microseconds, np.float64) * 1000).astype(np.int64)
+
+
+def _whole(values: list[Any]) -> Column:
     """A column of numbers; what is none (a device's name) is -1."""
-    values = list(numbers)
     try:
         return np.array(values, np.int64)
     except (ValueError, TypeError, OverflowError):

@@ -38,15 +38,14 @@ class Names:
 
     def lists(self, values: Sequence[Any]) -> NDArray[np.int64]:
         """The numbers of the texts of lists; none is the empty text."""
+        places = [place for place, value in enumerate(values) if value]
         found = np.zeros(len(values), np.int64)
-        known = self._lists
-        for row, value in enumerate(values):
-            if value:
-                key = orjson.dumps(value)
-                number = known.get(key)
-                if number is None:
-                    number = known[key] = self.number(_text(value))
-                found[row] = number
+        if places:
+            keys = [orjson.dumps(values[place]) for place in places]
+            for key, place in zip(keys, places, strict=True):
+                if key not in self._lists:
+                    self._lists[key] = self.number(_text(values[place]))
+            found[places] = [self._lists[key] for key in keys]
         return found
 
     @property

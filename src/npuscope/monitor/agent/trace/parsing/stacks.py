@@ -40,7 +40,7 @@ class Stacks:
 
     def frames(self, number: int) -> list[int]:
         """The names (by number) of a stack's functions, the innermost first."""
-        found = []
+        found: list[int] = []
         while number >= 0 and len(found) < DEEPEST:
             found.append(int(self._names[number]))
             number = int(self._above[number])

@@ -142,10 +142,11 @@ def op_statistic(model: Model) -> Table:
         length = np.maximum(model.nesting.alone(model.lengths[model.host])[places], 0)
         rows = model.host[places]
         device, core = np.full(len(rows), -1), HOST_CORE
-    keys, group = np.unique(np.stack([device, model.slices.name[rows]]), axis=1, return_inverse=True)
-    group = group.reshape(-1)
-    count = np.bincount(group, minlength=keys.shape[1])
-    total = np.zeros(keys.shape[1], np.int64)
+    # One number for device and name.
+    width = len(model.texts)
+    keys, group = np.unique((device + 1) * width + model.slices.name[rows], return_inverse=True)
+    count = np.bincount(group, minlength=len(keys))
+    total = np.zeros(len(keys), np.int64)
     np.add.at(total, group, length)
     least, most = np.full(len(total), np.iinfo(np.int64).max), np.zeros(len(total), np.int64)
     np.minimum.at(least, group, length)
@@ -159,8 +160,8 @@ def op_statistic(model: Model) -> Table:
             "Max Time(us)", "Ratio(%)",
         ),
         (
-            keys[0][order].tolist(),
-            model.texts[keys[1][order]].tolist(),
+            (keys[order] // width - 1).tolist(),
+            model.texts[keys[order] % width].tolist(),
             [core] * len(order),
             count[order].tolist(),
             microseconds(total[order]),
@@ -311,6 +312,4 @@ def _where(keep: Any, values: Sequence[Any]) -> list[Any]:
 
 def _devices(kind: Any, number: Any) -> list[str]:
     """Names of devices: the host is `CPU`."""
-    return [
-        HOST_CORE if not one else f"GPU:{index}" for one, index in zip(kind.tolist(), number.tolist(), strict=True)
-    ]
+    return [HOST_CORE if not one else f"GPU:{index}" for one, index in zip(kind.tolist(), number.tolist(), strict=True)]

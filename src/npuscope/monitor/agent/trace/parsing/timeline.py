@@ -6,6 +6,7 @@ end on another thread) get tracks of their own, because readers drop what overla
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -91,17 +92,17 @@ def _opening(model: Model) -> bytes:
     }
     if metadata.get("partial"):
         header["partial"] = metadata["partial"]
-    return orjson.dumps(header)[:-1] + b',"traceEvents":['
+    # With spaces: HolisticTraceAnalysis looks for the rank in the text.
+    return json.dumps(header).encode()[:-1] + b', "traceEvents": ['
 
 
 def _moved(text: bytes, piece: Piece, tracks: dict[int, int]) -> bytes:
     """The text of a piece, ranges moved to their tracks."""
-    rows = [row for row in tracks if piece.first_row <= row < piece.last_row]
+    rows = [row for row in range(piece.first_row, piece.last_row) if row in tracks] if tracks else []
     if not rows:
         return text
-    numbers = iter([tracks[row] for row in sorted(rows)])
-    expected = len(rows)
-    if len(ANNOTATED.findall(text)) == expected:
+    numbers = iter([tracks[row] for row in rows])
+    if len(ANNOTATED.findall(text)) == len(rows):
         return ANNOTATED.sub(lambda found: found[1] + b"%d" % next(numbers), text)
     return _readable(text, piece, tracks)
 

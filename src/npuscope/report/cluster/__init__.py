@@ -1,0 +1,1 @@
+"""What `npuscope cluster` found: in the terminal, as JSON, as tables, as one page."""
