@@ -7,11 +7,8 @@ inside TorchScript or compiled functions, do not come by here.
 
 from __future__ import annotations
 
-import functools
 import os
-import sys
 import threading
-from collections.abc import Callable
 from itertools import count
 from threading import get_native_id
 from time import time_ns
@@ -24,6 +21,7 @@ from npuscope.monitor.activity.kinds import Flag, Kind, Side
 from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.numbered import Numbered
 from npuscope.monitor.agent.sources.source import Deliver
+from npuscope.monitor.agent.sources.torch_range_hook import HOOK
 
 DOMAIN = "torch"
 FIRST_NUMBER = 1 << 40
@@ -31,6 +29,7 @@ FIRST_NUMBER = 1 << 40
 MOST = 1 << 19
 """Records that wait to be delivered, at most; those beyond are counted and lost."""
 _MARK = "_npuscope_range"
+START, END = int(Flag.START), int(Flag.END)
 
 Row = tuple[int, int, int, int, str]
 """Flag, time, number, thread, name."""
@@ -43,13 +42,8 @@ class TorchRanges:
         self.lost = 0
         self._rows: list[Row] = []
         self._next = count(FIRST_NUMBER).__next__
-        self._restore: Callable[[], None] | None = None
+        self.running = False
         self._lock = threading.Lock()  # of those who deliver
-
-    @property
-    def running(self) -> bool:
-        """Whether ranges are taken."""
-        return self._restore is not None
 
     def start(self, strings: Strings, deliver: Deliver) -> None:
         """Take ranges from now on."""
@@ -57,7 +51,9 @@ class TorchRanges:
         self.lost = 0
         self._strings, self._names, self._deliver = strings, Numbered(strings), deliver
         self._rows = []
-        self._restore = wrap(sys.modules["torch.autograd.profiler"].record_function, self._rows, self._next, self._lose)
+        HOOK.entered, HOOK.left = self._entered, self._left
+        HOOK.install()
+        self.running = True
 
     def flush(self) -> None:
         """Deliver what has come."""
@@ -71,19 +67,33 @@ class TorchRanges:
 
     def stop(self) -> None:
         """Deliver the rest and give PyTorch its methods back."""
-        if self._restore is not None:
-            self._restore()
-            self._restore = None
+        if self.running:
+            self._let_go()
             self.flush()
 
     def abandon(self) -> None:
         """In a fork: nothing is delivered any more."""
-        if self._restore is not None:
-            self._restore()
-            self._restore = None
+        if self.running:
+            self._let_go()
 
-    def _lose(self) -> None:
-        self.lost += 1
+    def _let_go(self) -> None:
+        self.running = False
+        HOOK.entered = HOOK.left = None
+        HOOK.remove()
+
+    def _entered(self, one: Any) -> None:
+        """A range begins, on its own thread."""
+        if len(self._rows) < MOST:
+            number = one.__dict__[_MARK] = self._next()
+            self._rows.append((START, time_ns(), number, get_native_id(), str(one.name)))
+        else:
+            self.lost += 1
+
+    def _left(self, one: Any) -> None:
+        """A range ends; only one whose beginning was noted counts."""
+        number = one.__dict__.pop(_MARK, None)
+        if number is not None:
+            self._rows.append((END, time_ns(), number, get_native_id(), str(one.name)))
 
     def _deliver_rows(self, rows: list[Row]) -> None:
         flags, times, numbers, threads, names = zip(*rows, strict=True)
@@ -99,39 +109,3 @@ class TorchRanges:
                 },
             )
         )  # fmt: skip
-
-
-def wrap(owner: Any, rows: list[Row], following: Callable[[], int], lose: Callable[[], None]) -> Callable[[], None]:
-    """Note each range of `record_function` in `rows`; returns what undoes it. The wrappers keep PyTorch's own methods
-    reachable (`__wrapped__`), because TorchScript reads their source."""
-    enter, leave = owner.__enter__, owner.__exit__
-    start, end = int(Flag.START), int(Flag.END)
-
-    @functools.wraps(enter)
-    def __enter__(self: Any) -> Any:
-        if len(rows) < MOST:
-            number = following()
-            self.__dict__[_MARK] = number
-            rows.append((start, time_ns(), number, get_native_id(), str(self.name)))
-        else:
-            lose()
-        return enter(self)
-
-    @functools.wraps(leave)
-    def __exit__(self: Any, *reason: Any) -> Any:
-        try:
-            return leave(self, *reason)
-        finally:
-            number = self.__dict__.pop(_MARK, None)
-            if number is not None:
-                rows.append((end, time_ns(), number, get_native_id(), str(self.name)))
-
-    def restore() -> None:
-        # Whoever has wrapped ours meanwhile keeps it; it then only calls through.
-        if owner.__enter__ is __enter__:
-            owner.__enter__ = enter
-        if owner.__exit__ is __exit__:
-            owner.__exit__ = leave
-
-    owner.__enter__, owner.__exit__ = __enter__, __exit__
-    return restore

@@ -1,8 +1,9 @@
 """One window after the other: when each is opened and closed, by whom, and what becomes of its records.
 
-Closing stands in the job's way for as long as there are records, so a window is closed when it holds a few thousand.
-It is closed between two steps, on the job's own thread, when the job steps: then no operator of a step is cut or
-missed. Else a thread of ours closes it, and the gap until the next one is open is counted as a loss.
+Windows are opened and closed between two steps of the job, on the job's own thread. Then nothing of the job runs, so no
+operator is cut or missed; and an operator that ends after its window was closed, while the next one is open, writes
+into memory that PyTorch has freed. Closing stands in the job's way for as long as there are records, so a window is
+closed when it holds a few thousand. A job that does not step is not recorded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,41 +20,42 @@ from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.source import Deliver, Unavailable
 from npuscope.monitor.agent.sources.torch_others import others_at_work, release, watch
+from npuscope.monitor.agent.sources.torch_range_hook import HOOK
 from npuscope.monitor.agent.sources.torch_records import batches
-from npuscope.monitor.agent.sources.torch_window import Plan, close_window, demand, open_window, silence
+from npuscope.monitor.agent.sources.torch_window import (
+    Plan,
+    close_window,
+    demand,
+    inside_backward,
+    open_window,
+    silence,
+)
 
 NAME = "TorchSource"
 RECORDS = 4096
 """Records of a window, about: 15 to 25 milliseconds of closing."""
 SHORTEST, FIRST, LONGEST = 0.05, 0.1, 1.0
-"""Seconds a window lasts; the first one tells how many records come."""
-LOOK_SECONDS = 0.1
-GRACE = 4.0
-"""A step is expected for as many of the last step's lengths."""
-GRACE_SECONDS = 1.0
-"""... and for no longer than this."""
-MEMORY_SECONDS = 2.0
-"""How long a job may take to step, when allocations are wanted, before recording begins without them."""
+"""Seconds a window lasts at least; the first one tells how many records come."""
+RETRY_SECONDS = 1.0
 STOP_SECONDS = 2.0
-"""How long a stop waits for the step that closes the job's own window."""
+"""How long a stop, or another profiler, waits for the step that closes the window."""
 CONVERT_SECONDS = 30.0
 
-BETWEEN = "gaps between two windows"
+IDLE = "collections during which the job took no step, so that nothing could be recorded"
 OTHER = "pauses for another profiler"
-UNBOUND = "windows without allocations, because the job does not step"
 LEFT = "windows that no step closed in time"
 FAILED = "windows that PyTorch did not give"
 TAKEN = "windows that another profiler took over"
+UNSAFE = "collections that ended early, because an operator outlasted its window"
 
 
 @dataclass
 class _Window:
-    plan: Plan
     kinds: frozenset[Kind]
     since: float
     """Monotonic seconds."""
     owner: int
-    """The thread that must close it, 0 when any may."""
+    """The thread that opened it and must close it."""
     wanted: bool = True
     taken: bool = False
     """Another profiler has begun on top of it, so that it cannot be closed any more."""
@@ -61,12 +63,12 @@ class _Window:
     @property
     def mine(self) -> bool:
         """Whether this thread may close it."""
-        return self.owner in (0, threading.get_ident())
+        return self.owner == threading.get_ident()
 
     @property
     def orphaned(self) -> bool:
         """Whether the thread that must close it has ended."""
-        return bool(self.owner) and self.owner not in sys._current_frames()
+        return self.owner not in sys._current_frames()
 
 
 class TorchWindows:
@@ -77,10 +79,9 @@ class TorchWindows:
         self._lock = threading.Lock()  # of the open window; a step never waits for it
         self._converting = threading.Lock()
         self._window: _Window | None = None
-        self._closed: deque[tuple[Any, _Window, float]] = deque()
+        self._closed: deque[tuple[Any, Sequence[Any], frozenset[Kind]]] = deque()
         self._lost: Counter[str] = Counter()
-        self._running = self._leaving = False
-        self._stepped, self._gap = float("-inf"), 0.0
+        self._running = self._leaving = self._unsafe = False
         self._wake, self._left = threading.Event(), threading.Event()
 
     @property
@@ -89,15 +90,18 @@ class TorchWindows:
         return dict(+self._lost)
 
     @property
-    def running(self) -> bool:
-        """Whether it has been started and not stopped."""
-        return self._running
+    def recording(self) -> bool:
+        """Whether a window is open."""
+        return self._window is not None
 
     def start(self, kinds: frozenset[Kind], plan: Plan, strings: Strings, deliver: Deliver, *, wait: bool) -> None:
-        """Record. Raises Unavailable where PyTorch cannot, and when another profiler runs unless we are to `wait`."""
+        """Record from the next step on. Raises Unavailable where PyTorch cannot, and when another profiler runs unless
+        we are to `wait`."""
         demand()
         if self._running:
             raise Unavailable("something else in this process records with PyTorch's profiler already")
+        if self._unsafe and not wait:
+            raise Unavailable("an operator outlasted its window, so PyTorch's profiler is not opened again in here")
         watch(self._make_way)
         if others_at_work() and not wait:
             release(self._make_way)
@@ -105,45 +109,33 @@ class TorchWindows:
         self._strings, self._deliver = strings, deliver
         self._kinds, self._plan = kinds, plan
         self._lost.clear()
-        self._length = FIRST
-        self._began, self._paused, self._leaving = time.monotonic(), False, False
+        self._length, self._not_before = FIRST, 0.0
+        self._paused = self._leaving = self._opened = False
         self._running = True
-        try:
-            with self._lock:
-                self._tend()
-        except Unavailable:
-            self._running = False
-            release(self._make_way)
-            raise
+        HOOK.install()
         self._thread = threading.Thread(target=self._serve, name=NAME, daemon=True)
         self._thread.start()
 
     def change(self, kinds: frozenset[Kind], plan: Plan) -> None:
-        """Record other kinds from now on."""
+        """Record other kinds from the next step on."""
         self._kinds, self._plan = kinds, plan
         self.flush()
 
     def step(self) -> None:
         """The job is between two steps; on its own thread. Never raises and never waits."""
-        now = time.monotonic()
-        self._gap, self._stepped = now - self._stepped, now
         if not (self._running or self._window) or not self._lock.acquire(blocking=False):
             return
         try:
-            self._at_step(now)
-        except Unavailable:
-            self._lost[FAILED] += 1
+            if not inside_backward():
+                self._at_step(time.monotonic())
+        except Exception:  # Unavailable, or what a PyTorch that we do not know raises
+            self._fail()
         finally:
             self._lock.release()
 
     def flush(self) -> None:
-        """Deliver what is complete so far."""
-        with self._lock:
-            try:
-                if self._running and self._window and self._window.mine:
-                    self._turn_away_from_steps()
-            except Unavailable:
-                self._lost[FAILED] += 1
+        """Deliver what is complete so far; the next step closes its window."""
+        self._length = 0.0
         self._convert()
 
     def stop(self) -> None:
@@ -153,114 +145,108 @@ class TorchWindows:
         self._running = False
         self._left.clear()
         with self._lock:
-            waiting = self._window is not None and not self._window.mine
-            if self._window and not waiting:
+            window = self._window
+            if window and window.mine and not window.taken:
                 self._close()
-        if waiting and not self._left.wait(STOP_SECONDS):
-            self._lost[LEFT] += 1
-            if window := self._window:
-                window.wanted = False  # the next step, if ever, closes it
+                window = None
+        if window and not self._left.wait(0.0 if window.taken else STOP_SECONDS):
+            self._lost[LEFT] += not window.taken
+            window.wanted = False  # the next step, if ever, closes it
+        if not self._opened and not self._lost:
+            self._lost[IDLE] += 1
         self._wake.set()
         self._thread.join(CONVERT_SECONDS)
         self._convert()
         release(self._make_way)
+        HOOK.remove()
 
     def leave(self) -> None:
-        """The job is about to end the agent, on its own thread: nobody else could close this thread's window."""
+        """The job is about to end the agent, perhaps on its own thread: nobody else could close this thread's
+        window."""
         with self._lock:
             self._leaving = True
-            if self._window and self._window.owner and self._window.mine:
+            window = self._window
+            if window and window.mine and not window.taken:
                 self._close()
 
     def abandon(self) -> None:
         """In a fork: the window is a copy of the parent's, and this thread would fill it for ever."""
         window, self._window = self._window, None
-        self._running = False
+        if self._running:
+            self._running = False
+            release(self._make_way)
+            HOOK.remove()
+        HOOK.shielded = 0
         self._closed.clear()
         self._lock, self._converting = threading.Lock(), threading.Lock()
-        release(self._make_way)
         if window is not None and window.mine and not window.taken:
             close_window()
 
     def _serve(self) -> None:
         while self._running:
-            self._wake.wait(LOOK_SECONDS)
+            self._wake.wait()
             self._wake.clear()
             try:
-                with self._lock:
-                    self._tend()
                 self._convert()
             except Exception:  # whatever it was, the next window may go well
                 self._lost[FAILED] += 1
 
-    def _tend(self) -> None:
-        """What is to be done away from the job's thread."""
-        now = time.monotonic()
-        if self._window and self._window.orphaned:
-            self._window = None
-            self._lost[LEFT] += 1
-        window = self._window
-        if not self._running or self._leaving or window and window.owner:
-            return
-        if others_at_work():
-            if not self._paused:
-                self._paused = True
-                self._lost[OTHER] += 1
-        elif window is None:
-            patience = MEMORY_SECONDS if self._plan.memory else 0.0
-            if not self._step_expected(now) and now - self._began >= patience:
-                self._open(bound=False)
-        elif now - window.since >= self._length and not (
-            self._step_expected(now) and now - window.since < self._length + GRACE_SECONDS
-        ):
-            self._turn_away_from_steps()
-
     def _at_step(self, now: float) -> None:
         window = self._window
-        if window and window.mine and window.taken:
+        if window and window.orphaned:
+            self._window = window = None
+            self._lost[LEFT] += 1
+        if window and not window.mine:
+            return  # several threads step; the first one is recorded
+        if window and window.taken:
             self._give_up()
         elif not self._running:
-            if window and window.mine:
+            if window:
                 self._close()
                 self._left.set()
         elif others_at_work():
-            if window and window.mine:
-                self._close()
+            self._pause()
         elif window is None:
-            self._open(bound=self._plan.memory)
-        elif window.mine and (now - window.since >= self._length or self._plan.memory and not window.owner):
+            if now >= self._not_before:
+                self._open()
+        elif now - window.since >= self._length:
             self._close()
-            self._open(bound=self._plan.memory)
+            self._open()
 
-    def _step_expected(self, now: float) -> bool:
-        return now - self._stepped < min(GRACE * self._gap, GRACE_SECONDS)
-
-    def _turn_away_from_steps(self) -> None:
-        self._close()
-        self._open(bound=False)
-        self._lost[BETWEEN] += 1
-
-    def _open(self, bound: bool) -> None:
-        plan, kinds = self._plan, self._kinds
-        if plan.memory and not bound:
-            plan, kinds = Plan(False, plan.shapes, plan.devices), kinds - {Kind.MEMORY}
-            self._lost[UNBOUND] += 1
-        open_window(plan)
+    def _open(self) -> None:
+        if self._unsafe:
+            self._lost[UNSAFE] = 1
+            return
+        if self._leaving:
+            return
         self._paused = False
-        self._window = _Window(plan, kinds, time.monotonic(), threading.get_ident() if bound else 0)
+        open_window(self._plan)
+        self._opened = True
+        owner = HOOK.shielded = threading.get_ident()
+        self._window = _Window(self._kinds, time.monotonic(), owner)
 
     def _close(self) -> None:
         window, self._window = self._window, None
         if window is None:
             return
         lasted = time.monotonic() - window.since
-        result = close_window()
+        HOOK.shielded = 0
+        result, events, whole = close_window()
+        self._unsafe |= not whole
+        self._length = min(max(RECORDS * lasted / max(len(events), 1), SHORTEST), LONGEST)
         if window.wanted:
-            self._closed.append((result, window, lasted))
+            self._closed.append((result, events, window.kinds))
             self._wake.set()
 
+    def _pause(self) -> None:
+        """Another profiler is at work."""
+        self._close()
+        if not self._paused:
+            self._paused = True
+            self._lost[OTHER] += 1
+
     def _make_way(self) -> None:
-        """Another profiler is about to begin, on this thread. A window that only the job's thread can close is waited
+        """Another profiler is about to begin, on this thread. A window that only another thread can close is waited
         for."""
         end = time.monotonic() + STOP_SECONDS
         while True:
@@ -270,7 +256,7 @@ class TorchWindows:
                     self._window = None
                     return
                 if window.mine and not window.taken:
-                    self._close()
+                    self._pause()
                     return
                 if time.monotonic() >= end:
                     window.taken = True
@@ -279,16 +265,19 @@ class TorchWindows:
 
     def _give_up(self) -> None:
         """This thread's window cannot be closed without ending the process, so it is left, and kept from growing."""
+        HOOK.shielded = 0
         silence()
         self._window = None
+        self._unsafe = True
         self._lost[TAKEN] += 1
+
+    def _fail(self) -> None:
+        self._lost[FAILED] += 1
+        self._not_before = time.monotonic() + RETRY_SECONDS
 
     def _convert(self) -> None:
         with self._converting:
             while self._closed:
-                result, window, lasted = self._closed.popleft()
-                events = result.events()
-                rate = max(len(events), 1) / max(lasted, 1e-3)
-                self._length = min(max(RECORDS / rate, SHORTEST), LONGEST)
-                for made in batches(result, events, window.kinds, self._strings):
+                result, events, kinds = self._closed.popleft()
+                for made in batches(result, events, kinds, self._strings):
                     self._deliver(made)
