@@ -43,7 +43,8 @@ class TorchSource:
         work where there is no better source for it."""
         if "torch_npu" in sys.modules:
             return frozenset({Kind.MARKER})
-        return HOST_KINDS | DEVICE_KINDS if _records_device() else HOST_KINDS
+        host = HOST_KINDS if _counts_memory() else HOST_KINDS - {Kind.MEMORY}
+        return host | DEVICE_KINDS if _records_device() else host
 
     def start(self, kinds: frozenset[Kind], strings: Strings, deliver: Deliver) -> None:
         """Collect. Raises Unavailable when PyTorch is not imported or cannot do it, and when another profiler runs
@@ -143,6 +144,13 @@ def uses_gpu() -> bool:
 def has_cupti() -> bool:
     """Whether another source reads a GPU's records; the driver has one reader at a time."""
     return importlib.util.find_spec("cupti") is not None
+
+
+def _counts_memory() -> bool:
+    """Whether PyTorch can tell of allocations; on devices that it does not expect it would write a line for each."""
+    accelerator = getattr(sys.modules.get("torch"), "accelerator", None)
+    device = accelerator.current_accelerator() if accelerator is not None else None
+    return device is None or device.type == "cuda"
 
 
 def _records_device() -> bool:

@@ -180,7 +180,7 @@ def _wrap(owner: Any, hook: Hook) -> Callable[[], None]:
             return None
         finally:
             number, noted = self.__dict__.pop(_MARK, (0, None))
-            if noted is not None and noted is hook.rows:
+            if noted is hook.rows and noted is not None:
                 noted.append((end, time_ns(), number, get_native_id(), str(self.name)))
 
     @functools.wraps(later)

@@ -94,7 +94,7 @@ class TorchRecording:
         self._session: _Session | None = None
         self._going: _Recording | None = None
         """Only the main thread begins and ends it."""
-        self._busy = False
+        self._busy = self._leaving = False
         self._ended: deque[tuple[list[list[Any]], _Recording]] = deque()
         self._converting = threading.Lock()
         self._open_operators: set[int] = set()
@@ -126,7 +126,7 @@ class TorchRecording:
             self._forks = True
             os.register_at_fork(before=self._before_fork)
         self._lost.clear()
-        self._length, self._paused, self._due = FIRST, False, False
+        self._length, self._paused, self._due, self._leaving = FIRST, False, False, False
         session = _Session(kinds, strings, deliver, python.TorchCollectives(), {})
         if Kind.COMMUNICATION in kinds:
             session.collectives.start()
@@ -204,6 +204,7 @@ class TorchRecording:
 
     def leave(self) -> None:
         """The job is about to end the agent: nothing more will be done on this thread."""
+        self._leaving = True
         if on_main_thread() and self._going and not recorder.inside_backward():
             self._end()
 
@@ -231,7 +232,7 @@ class TorchRecording:
         ):
             self._end()
             going = None
-        if session is not None and going is None:
+        if session is not None and going is None and not self._leaving:
             self._begin(session)
         self._due = False
         self._switched.set()
