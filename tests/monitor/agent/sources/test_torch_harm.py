@@ -159,10 +159,10 @@ def test_a_job_with_recordings_that_end_when_they_are_full(tmp_path: Path) -> No
 
 def expect_all(seen: dict[str, Any]) -> None:
     """Two passes through two layers in each step, but the one with a profiler of the job's own: ours makes way there,
-    and comes back with the next step."""
-    assert set(seen["counts"]) <= {4, 0}
+    and comes back with the next step, or before, where that one is long in coming."""
+    assert set(seen["counts"]) <= {0, 1, 2, 3, 4}
     assert len(seen["counts"]) > 60
-    assert seen["counts"].count(0) <= seen["epochs"]
+    assert len(seen["counts"]) - seen["counts"].count(4) <= seen["epochs"]
     assert seen["own"] == 2
     assert seen["losses"].keys() <= {"pauses for another profiler"}
 

@@ -170,7 +170,7 @@ def _column(
     method: Callable[[Any], Any], events: Sequence[Any], dtype: type, number: Callable[[str], int] | None = None
 ) -> NDArray[Any]:
     """What a method says of each event, or the number of that; the passes run in C."""
-    column = np.empty(len(events), dtype)
+    column: NDArray[Any] = np.empty(len(events), dtype)
     for first in range(0, len(events), SLICE):
         part = events[first : first + SLICE]
         told = map(method, part)
