@@ -1,5 +1,4 @@
-"""Traces of two ranks that talk to each other, and what independent readers make of them. NPUSCOPE_READERS names a
-Python in which HolisticTraceAnalysis and msprof-analyze are installed; without it they are not asked."""
+"""Traces of two ranks that talk to each other, and what independent readers make of them."""
 
 from __future__ import annotations
 
@@ -104,15 +103,6 @@ def test_steps_tell_waiting_from_computing(ranks: tuple[Path, Path]) -> None:
             assert (number["Bubble"] > 0) == (trace == ranks[1])  # who receives
 
 
-@pytest.fixture(scope="module")
-def readers() -> str:
-    """The Python of the readers."""
-    python = os.environ.get("NPUSCOPE_READERS", "")
-    if not python:
-        pytest.skip("NPUSCOPE_READERS is not set")
-    return python
-
-
 HTA = """
 import sys
 from hta.trace_analysis import TraceAnalysis
@@ -124,19 +114,22 @@ for rank in sorted(found.t.traces):
 """
 
 
-def test_hta_finds_ranks_and_operators(ranks: tuple[Path, Path], readers: str, tmp_path: Path) -> None:
+def test_hta_finds_ranks_and_operators(ranks: tuple[Path, Path], tmp_path: Path) -> None:
+    pytest.importorskip("hta")
     for rank, trace in enumerate(ranks):
         os.link(output(trace, "trace_view.json"), tmp_path / f"rank{rank}.json")
     done = subprocess.run(
-        [readers, "-W", "ignore", "-c", HTA, str(tmp_path)], capture_output=True, text=True, timeout=240
+        [sys.executable, "-W", "ignore", "-c", HTA, str(tmp_path)], capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     # It drops the last step; two layers each.
     assert done.stdout.splitlines() == [f"{rank} {2 * (STEPS - 1)}" for rank in (0, 1)]
 
 
-def test_msprof_analyze_reads_the_steps_of_both_ranks(ranks: tuple[Path, Path], readers: str, tmp_path: Path) -> None:
-    tool = Path(readers).parent / "msprof-analyze"
+def test_msprof_analyze_reads_the_steps_of_both_ranks(ranks: tuple[Path, Path], tmp_path: Path) -> None:
+    tool = Path(sys.executable).parent / "msprof-analyze"
+    if not tool.exists():
+        pytest.skip("msprof-analyze is not installed")
     words = [str(tool), "cluster", "-m", "all", "-d", str(ranks[0].parent), "-o", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=240)
     (found,) = tmp_path.rglob("cluster_step_trace_time.csv")
