@@ -5,8 +5,9 @@ user ranges in metric mode, and with everything that PyTorch tells going to a da
 
 One process, a real daemon. In each round every mode has a window of the same length, in an order that rotates; a mode's
 ratio is against the round's first window without an agent. A second such window shows how far two equal windows differ
-by chance. Wall: the median step. CPU: processor time of the whole process, the agent's threads included, by step. The
-median over the rounds is printed, and where it lies with 95 % (bootstrap). The goals: idle within 1 %, ranges 2 %.
+by chance. Wall: the lower quartile of the steps, which other programs disturb least. CPU: the same of the processor
+time of the job's thread, and what all other threads took, by step: the agent's. The median over the rounds is printed,
+and where it lies with 95 % (bootstrap). The goals: idle within 1 %, ranges 2 %.
 """
 
 from __future__ import annotations
@@ -59,14 +60,18 @@ class Job:
             self.optimizer.step()
             self.optimizer.zero_grad()
 
-    def run(self, seconds: float) -> tuple[float, float]:
-        """Milliseconds of a step: the median by the wall clock, and of the processor."""
-        walls = []
-        until, cpu = time.perf_counter() + seconds, time.process_time()
+    def run(self, seconds: float) -> tuple[float, float, float]:
+        """Milliseconds of a step: by the wall clock, of the processor, and the other threads' part of the latter."""
+        walls, own = [], []
+        until, cpu, mine = time.perf_counter() + seconds, time.process_time(), time.thread_time()
         while (before := time.perf_counter()) < until:
+            first = time.thread_time()
             self.step()
+            own.append(time.thread_time() - first)
             walls.append(time.perf_counter() - before)
-        return float(np.median(walls)) * 1e3, (time.process_time() - cpu) / len(walls) * 1e3
+        others = (time.process_time() - cpu - (time.thread_time() - mine)) / len(walls)
+        wall, busy = np.quantile(walls, 0.25), np.quantile(own, 0.25)
+        return float(wall) * 1e3, float(busy + others) * 1e3, float(others) * 1e3
 
 
 class Daemon:
@@ -125,7 +130,7 @@ def collecting(daemon: Daemon, job: Job, one: Agent, kinds: str, folder: str = "
     wait(lambda: job.step() or one.standing.running, "the agent does not collect")
 
 
-def window(mode: str, daemon: Daemon, job: Job, seconds: float) -> tuple[float, float]:
+def window(mode: str, daemon: Daemon, job: Job, seconds: float) -> tuple[float, float, float]:
     """The figures of one mode."""
     if mode in (BARE, CONTROL):
         return job.run(seconds)
@@ -156,7 +161,7 @@ def main(rounds: int, seconds: float) -> None:
         try:
             for mode in modes:
                 window(mode, daemon, job, 0.5)  # warm
-            figures = np.zeros((rounds, len(modes), 2))
+            figures = np.zeros((rounds, len(modes), 3))
             for turn in range(rounds):
                 for at in np.roll(np.arange(len(modes)), turn):
                     figures[turn, at] = window(modes[at], daemon, job, seconds)
@@ -172,6 +177,8 @@ def main(rounds: int, seconds: float) -> None:
         for column, name in enumerate(("wall", "CPU")):
             middle, low, high = spread(figures[:, at, column] / figures[:, 0, column])
             texts.append(f"{name} {middle:.4f} [{low:.4f}, {high:.4f}]")
+        share = np.median(figures[:, at, 2] / figures[:, at, 1])
+        texts.append(f"other threads {share:.2%} of it")
         goal = f"  goal {GOALS[mode]}" if mode in GOALS else ""
         print(f"{mode:20}  {'  '.join(texts)}{goal}")
 
