@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import IO, Any
+from typing import Any
 
-from npuscope.cli.profile_folder import STATUS, Place, RunFolder
+from npuscope.cli.profile_folder import FILE_MODE, STATUS, Place, RunFolder
 from npuscope.cli.profile_options import FORMATS
 from npuscope.cli.profile_status import Status
 from npuscope.errors import UserError
@@ -27,8 +28,9 @@ from npuscope.profiler.profile import Profile
 from npuscope.profiler.region import marked_part
 from npuscope.profiler.selection import Selection
 from npuscope.profiler.some_cores import some_cores
-from npuscope.profiler.writers.bin import BlockType, pieces_of, write_bin
+from npuscope.profiler.writers.bin import BlockType, write_bin
 from npuscope.profiler.writers.csv import table_text
+from npuscope.profiler.writers.large_file import LargeFile, pieces_of
 from npuscope.profiler.writers.perfetto import write_perfetto
 from npuscope.profiler.writers.simulator_csv import simulator_tables
 from npuscope.profiler.writers.trace_json import (
@@ -226,9 +228,9 @@ class LaunchFiles:
 
 
 @contextmanager
-def _opened(place: Place, name: str) -> Iterator[IO[bytes]]:
+def _opened(place: Place, name: str) -> Iterator[LargeFile]:
     """A file of a folder, to be written in pieces."""
-    with open(place.file(name), "wb", buffering=1 << 20) as file:
+    with LargeFile(os.open(place.file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)) as file:
         yield file
 
 

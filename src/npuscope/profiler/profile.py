@@ -75,7 +75,7 @@ class Profile:
         """Virtual counters of every core, with the vendor's event numbers."""
         from npuscope.profiler.counters import count
 
-        return count(self.timeline, self.chip)
+        return count(self.timeline, self.chip, self.busy)
 
     @cached_property
     def tables(self) -> dict[str, Table]:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from npuscope.errors import UserError
 from npuscope.profiler.writers import bin as container
-from npuscope.profiler.writers.bin import Block, BlockType, pieces_of, read_bin, write_bin
+from npuscope.profiler.writers.bin import Block, BlockType, read_bin, write_bin
 from npuscope.profiler.writers.bin_check import trace_complaints, viewer_complaints
+from npuscope.profiler.writers.large_file import pieces_of
 
 INFO = Block(BlockType.OP_BASIC_INFO, b'{"name":"k"}')
 TRACE = b'{"profilingType":"op","schemaVersion":2,"traceEvents":[{"ph":"X","pid":"core0","tid":"MTE2","ts":1}]}'

@@ -23,11 +23,17 @@ CHUNK = 1 << 12
 
 
 def fill(records: np.ndarray, columns: Mapping[str, Any]) -> None:
-    """Set fields of an array of records by name, each to an array as long or to a number."""
+    """Set fields of an array of records by name, each to an array as long or to a number, and the others to 0."""
+    same = np.zeros((), records.dtype)
+    fields = [(records[name], column) for name, column in columns.items() if isinstance(column, np.ndarray)]
+    for name, column in columns.items():
+        if not isinstance(column, np.ndarray):
+            same[name] = column
     for first in range(0, records.size, CHUNK):
         part = slice(first, first + CHUNK)
-        for name, column in columns.items():
-            records[name][part] = column[part] if isinstance(column, np.ndarray) else column
+        records[part] = same
+        for field, column in fields:
+            field[part] = column[part]
 
 
 UNKNOWN_TIME = -1.0

@@ -58,7 +58,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     order = np.argsort(rows.column("core"), kind="stable")
     op_of_row = np.empty(order.size, np.int64)
     op_of_row[order] = np.arange(order.size)
-    ops = np.zeros(order.size, at.OP)
+    ops = np.empty(order.size, at.OP)
     by_core = slice(None) if (np.diff(rows.column("core")) >= 0).all() else order  # a slice copies nothing
     core, step, slots = rows.column("core")[by_core], steps.of_row[by_core], slot[by_core]
     following, ahead, first_of_pipe = _chain(core * SLOTS + slots, len(rows.launch.cores), chip.timing.scalar.depth)

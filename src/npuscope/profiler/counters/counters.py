@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from npuscope.npu.chip import Chip
+from npuscope.profiler.busy import Busy
 from npuscope.profiler.counters.event import Event
 from npuscope.profiler.counters.events_310p import EVENTS_310P
 from npuscope.profiler.counters.events_a2 import EVENTS_A2
@@ -47,10 +48,10 @@ def columns_of(chip: Chip) -> str:
     return COLUMNS.get(chip.arch, "310P")
 
 
-def count(timeline: Timeline, chip: Chip) -> Counters:
-    """Read the counters off a timeline."""
+def count(timeline: Timeline, chip: Chip, found: Busy | None = None) -> Counters:
+    """Read the counters off a timeline; `found` is how busy its pipes were, where that is known already."""
     columns = columns_of(chip)
-    reader = Reader(timeline, columns)
+    reader = Reader(timeline, columns, found)
     aic = np.array([core.type is CoreType.AIC for core in timeline.launch.cores], bool)
     values = {}
     for event in EVENTS[columns]:

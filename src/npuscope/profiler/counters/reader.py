@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from npuscope.profiler.busy import Busy
 from npuscope.profiler.counters.flows import Flows
 from npuscope.profiler.counters.sums import Sums
 from npuscope.profiler.counters.units import Units
@@ -24,9 +25,9 @@ class Reader:
     """A timeline as counters see it; `columns` is the set of events. Every method gives an array of (cores,) float64,
     NaN on a core where the timeline does not tell."""
 
-    def __init__(self, timeline: Timeline, columns: str) -> None:
+    def __init__(self, timeline: Timeline, columns: str, found: Busy | None = None) -> None:
         self.timeline = timeline
-        self.sums = Sums(timeline)
+        self.sums = Sums(timeline, found)
         self.cores = self.sums.cores
         self.units = Units(self.sums, LANES_310P if columns == "310P" else LANES_A2)
         self.flows = Flows(self.sums)
@@ -108,9 +109,16 @@ class Reader:
 
     def wait_for_event(self, number: int) -> np.ndarray:
         """Cycles in which the scalar unit waited for flag `number`; only waits that were let go have a number."""
-        sums, target = self.sums, self.timeline.edge("target")
-        mine = target[(self.timeline.edge("number") == number) & np.isin(sums.lane[target], SCALAR_LANES)]
-        return sums.total(sums.core[mine], (sums.end - sums.start)[mine])
+        sums, (waits, flags) = self.sums, self._scalar_waits
+        mine = waits[flags == number]
+        return sums.total(sums.core[mine], sums.end[mine] - sums.start[mine])
+
+    @cached_property
+    def _scalar_waits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The waits of the scalar unit that were let go, and their flags' numbers, (waits,) each."""
+        target = self.timeline.edge("target")
+        mine = np.flatnonzero(np.isin(self.sums.lane[target], SCALAR_LANES))
+        return target[mine], self.timeline.edge("number")[mine]
 
     def _busy_steps(self, lane: Lane, test: Callable[[Step], bool | None]) -> np.ndarray:
         """Cycles in which work of the lane's steps that pass a test was under way; NaN on a core with work that the

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from npuscope.profiler.busy import busy, union_lengths
+from npuscope.profiler.busy import Busy, busy, union_lengths
 from npuscope.profiler.signals import is_signal
 from npuscope.profiler.waits import is_wait
 from npuscope.trace.timeline import UNKNOWN, Lane, Step, Timeline
@@ -16,8 +16,9 @@ from npuscope.trace.timeline import UNKNOWN, Lane, Step, Timeline
 class Sums:
     """Sums are (cores,) float64; NaN on a core where the timeline does not tell."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, found: Busy | None = None) -> None:
         self.timeline = timeline
+        self._busy = found
         self.cores = len(timeline.launch.cores)
         self.core = timeline.slice("core")
         self.lane = timeline.slice("lane")
@@ -67,5 +68,5 @@ class Sums:
     @cached_property
     def covered(self) -> tuple[np.ndarray, np.ndarray]:
         """Working and waiting cycles of every lane, (lanes, cores) each."""
-        found = busy(self.timeline)
+        found = self._busy or busy(self.timeline)
         return found.work.astype(np.float64), found.wait.astype(np.float64)

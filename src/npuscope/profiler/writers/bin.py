@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO
 
 from npuscope.errors import UserError
+from npuscope.profiler.writers.large_file import LargeFile
 from npuscope.profiler.writers.whole import whole
 from npuscope.trace.timeline import Loss
 
@@ -54,8 +54,6 @@ class BlockType(IntEnum):
 LIMITS = {BlockType.INSTR_API: 200 * MEGABYTE, BlockType.CODE: LARGEST_FILE, BlockType.TRACE: LARGEST_FILE}
 DETAIL_LIMIT = 100 * MEGABYTE
 """Bytes that a block may have (V9): those of the details, and the exceptions above."""
-
-PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +91,6 @@ def write_bin(path: Path, blocks: Iterable[Block]) -> list[Loss]:
     return losses
 
 
-def pieces_of(path: Path) -> Iterator[memoryview]:
-    """A file's content piece by piece, for a block that is too long to hold; each is gone when the next one comes."""
-    room = memoryview(bytearray(PIECE))
-    with open(path, "rb", buffering=0) as file:
-        while size := file.readinto(room):
-            yield room[:size]
-
-
 def _known_first(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks, those of another version behind the first one that has ours. Raises ValueError where none has."""
     waiting: list[Block] = []
@@ -117,7 +107,7 @@ def _known_first(blocks: Iterable[Block]) -> Iterator[Block]:
         raise ValueError("a file cannot consist of version 0 blocks alone: the viewer would not recognise it")
 
 
-def _append(file: BinaryIO, block: Block) -> Loss | None:
+def _append(file: LargeFile, block: Block) -> Loss | None:
     """Write a block at the end of the file; where it cannot be, the file is as before and the loss is returned."""
     begin = file.tell()
     limit = LIMITS.get(block.type, DETAIL_LIMIT)
@@ -151,7 +141,7 @@ def _path_field(block: Block) -> bytes | None:
     return name.ljust(PATH_BYTES, b"\0") if len(name) < PATH_BYTES else None
 
 
-def _undo(file: BinaryIO, begin: int, loss: Loss | None) -> Loss | None:
+def _undo(file: LargeFile, begin: int, loss: Loss | None) -> Loss | None:
     file.seek(begin)
     file.truncate()
     return loss

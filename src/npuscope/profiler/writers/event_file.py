@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import IO, Any
+from typing import Any, Protocol
 
 import orjson
 
 from npuscope.profiler.writers.text_rows import Sheet
+
+
+class Sink(Protocol):
+    """What takes bytes: a file."""
+
+    def write(self, data: bytes | memoryview, /) -> Any:
+        """Take bytes, all of them."""
 
 
 class EventFile:
@@ -19,7 +26,7 @@ class EventFile:
     MiB (opprof.md 2.7, V7 and V10), so the head holds plain values only.
     """
 
-    def __init__(self, file: IO[bytes], head: Mapping[str, str | int | bool]) -> None:
+    def __init__(self, file: Sink, head: Mapping[str, str | int | bool]) -> None:
         self.file = file
         self.count = 0
         self.file.write(orjson.dumps(dict(head))[:-1] + b',"traceEvents":[\n')

@@ -8,8 +8,6 @@ its own: the last cycle of the wait, called ``released``.
 
 from __future__ import annotations
 
-from typing import IO
-
 import numpy as np
 
 from npuscope.profiler.cores import core_names
@@ -19,7 +17,7 @@ from npuscope.profiler.instruction_timeline.lanes import core_sort
 from npuscope.profiler.instruction_timeline.marks import user_marks
 from npuscope.profiler.instruction_timeline.placed import Placed
 from npuscope.profiler.instruction_timeline.throughput import NAMES, throughput
-from npuscope.profiler.writers.event_file import EVENT, EventFile
+from npuscope.profiler.writers.event_file import EVENT, EventFile, Sink
 from npuscope.profiler.writers.text_rows import Hex, Micros, Nanos, Sheet, Text, Texts, Whole, quoted
 from npuscope.profiler.writers.trace_json.simulator import thread, thread_sort
 from npuscope.profiler.writers.trace_json.slice_rows import (
@@ -54,7 +52,7 @@ IS_SLICE, IS_RELEASE, IS_BEGIN, IS_END, IS_MOVE = range(5)
 """The forms, the first four in the order that they must have within a cycle: an arrow leaves a slice that has begun."""
 
 
-def write_perfetto(file: IO[bytes], timeline: Timeline, found: Placed | None = None) -> int:
+def write_perfetto(file: Sink, timeline: Timeline, found: Placed | None = None) -> int:
     """Write a launch for Perfetto into `file`; how many events it has. `found` is where its slices are drawn, where
     that is known already."""
     return PerfettoTrace(timeline, found or Placed(timeline, drawn(timeline))).write(file)
@@ -71,7 +69,7 @@ class PerfettoTrace:
         place, row, self.track = found.tracks
         self.tracks = [(*found.places[at], number) for at, number in zip(place.tolist(), row.tolist(), strict=True)]
 
-    def write(self, file: IO[bytes]) -> int:
+    def write(self, file: Sink) -> int:
         """Write everything; the number of events."""
         timeline = self.timeline
         words: dict[str, str | int | bool] = {

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from daemon_process import environment
 from torch.profiler import record_function
 from training import wait_until
 
 from npuscope.monitor.activity.batch import Batch, joined
 from npuscope.monitor.activity.kinds import Flag, Kind, Side
 from npuscope.monitor.activity.strings import Strings
-from npuscope.monitor.agent.sources import torch_windows
+from npuscope.monitor.agent.sources import torch_recording
 from npuscope.monitor.agent.sources.source import Unavailable
-from npuscope.monitor.agent.sources.torch_profiler import TorchSource
+from npuscope.monitor.agent.sources.torch_profiler import RECORDING, TorchSource
 
 SECONDS = 60.0
 MARKED = {getattr(torch.autograd.profiler.record_function, name) for name in ("__enter__", "__exit__")}
@@ -39,11 +36,8 @@ class Taken:
     strings: Strings = field(default_factory=Strings)
     batches: list[Batch] = field(default_factory=list)
 
-    def start(self, *kinds: Kind, step: bool = True) -> None:
-        """Start, and be between two steps."""
+    def start(self, *kinds: Kind) -> None:
         self.source.start(frozenset(kinds), self.strings, self.batches.append)
-        if step:
-            self.source.step(0)
 
     def of(self, kind: Kind) -> Batch | None:
         """All records of a kind."""
@@ -60,6 +54,7 @@ class Taken:
 def taken() -> Iterator[Taken]:
     """A source that is stopped in the end."""
     one = Taken()
+    RECORDING._stepped = float("-inf")  # the last test's steps are not this one's
     yield one
     one.source.stop()
     assert {getattr(torch.autograd.profiler.record_function, name) for name in ("__enter__", "__exit__")} == MARKED
@@ -73,6 +68,18 @@ def on_a_thread(work: Any) -> None:
     assert not thread.is_alive()
 
 
+def meanwhile(work: Any) -> None:
+    """Run it on another thread, while the main one goes on."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: not thread.is_alive(), SECONDS)
+
+
+def recorded() -> None:
+    """Wait until the main thread is recorded."""
+    wait_until(lambda: RECORDING._going is not None, SECONDS)
+
+
 def product(times: int = 1) -> None:
     """`aten::mm`, so many times."""
     left, right = torch.ones(8, 8), torch.ones(8, 8)
@@ -80,14 +87,19 @@ def product(times: int = 1) -> None:
         torch.mm(left, right)
 
 
-def without_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One window for the whole of the test."""
+def without_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One recording for the whole of the test."""
+    lengths(monkeypatch, 3600.0)
+
+
+def lengths(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """How long recordings last."""
     for name in ("FIRST", "SHORTEST", "LONGEST"):
-        monkeypatch.setattr(torch_windows, name, 3600.0)
+        monkeypatch.setattr(torch_recording, name, seconds)
 
 
 def test_every_operator_of_a_loop_is_counted(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_gaps(monkeypatch)
+    without_ends(monkeypatch)
     before = time.time_ns()
     taken.start(Kind.API)
     product(300)
@@ -112,126 +124,59 @@ def test_every_operator_of_a_loop_is_counted(taken: Taken, monkeypatch: pytest.M
     assert not taken.source.losses
 
 
-def test_the_jobs_thread_and_what_pytorch_does_for_it(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_gaps(monkeypatch)
-    weight = torch.ones(8, 8, requires_grad=True)
-    on_a_thread(lambda: taken.start(Kind.API, step=False))
-    taken.source.step(1)
-    torch.mm(weight, weight).sum().backward()
-    on_a_thread(lambda: product(20))  # a thread that loads data, say
-    taken.source.step(2)
-    stopping = threading.Thread(target=taken.source.stop)
-    stopping.start()
-    while stopping.is_alive():
-        taken.source.step(3)
-        time.sleep(0.001)
-    assert Counter(taken.names(Kind.API))["aten::mm"] == 1 + 2  # forward, and the gradients of both factors
-    assert "MmBackward0" in taken.names(Kind.API)
+def test_whoever_starts_and_stops_it_the_main_thread_is_recorded_and_no_other(taken: Taken) -> None:
+    meanwhile(lambda: taken.start(Kind.API))
+    recorded()
+    on_a_thread(lambda: product(20))
+    product(20)
+    meanwhile(taken.source.stop)
+    calls = taken.of(Kind.API)
+    assert calls is not None
+    mm = calls["name"] == taken.strings.number("aten::mm")
+    assert Counter(calls["thread"][mm].tolist()) == {threading.get_native_id(): 20}
     assert not taken.source.losses
 
 
-def test_windows_that_change_between_steps_miss_nothing(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRST", "LONGEST", "SHORTEST"):
-        monkeypatch.setattr(torch_windows, name, 0.0)
+def test_recordings_that_change_between_steps_miss_nothing(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths(monkeypatch, 0.0)
+    monkeypatch.setattr(torch_recording, "MOST_WAITING", 100)
     taken.start(Kind.API)
-    for number in range(1, 21):
+    for number in range(1, 22):
         product(7)
         taken.source.step(number)
     taken.source.stop()
-    assert Counter(taken.names(Kind.API))["aten::mm"] == 20 * 7
-    assert not any("npuscope" in name for name in taken.names(Kind.API))
+    assert Counter(taken.names(Kind.API))["aten::mm"] == 21 * 7
+    assert len({id(one) for one in taken.batches}) >= 21
     assert not taken.source.losses
 
 
-def test_windows_change_under_open_ranges(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in an optimizer's step, which PyTorch makes a range of. Ranges that PyTorch's profiler knew would end in
-    freed memory here."""
-    for name in ("FIRST", "LONGEST", "SHORTEST"):
-        monkeypatch.setattr(torch_windows, name, 0.0)
-    model = torch.nn.Linear(4, 4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    numbers = iter(range(1, 1000))
-    hook = optimizer.register_step_post_hook(lambda *_: taken.source.step(next(numbers)))
+def test_recordings_of_a_job_that_does_not_step_follow_each_other_without_a_gap(taken: Taken) -> None:
     taken.start(Kind.API)
-    for _ in range(3):
-        with record_function("epoch"):
-            for _ in range(30):
-                model(torch.ones(2, 4)).sum().backward()
-                optimizer.step()
-    hook.remove()
+    rounds = 0
+
+    def seen() -> bool:
+        nonlocal rounds
+        rounds += 1
+        product(50)
+        return len(taken.batches) > 6
+
+    wait_until(seen, SECONDS)
     taken.source.stop()
-    assert Counter(taken.names(Kind.API))["aten::addmm"] == 90
+    assert Counter(taken.names(Kind.API))["aten::mm"] == rounds * 50
     assert not taken.source.losses
 
 
-def test_no_window_changes_within_a_backward_pass(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRST", "LONGEST", "SHORTEST"):
-        monkeypatch.setattr(torch_windows, name, 0.0)
-    weight = torch.ones(4, requires_grad=True)
-    weight.register_post_accumulate_grad_hook(lambda _: taken.source.step(1))  # an optimizer may be called there
+def test_steps_of_another_thread_are_said_not_to_be_recorded(taken: Taken) -> None:
     taken.start(Kind.API)
-    for _ in range(5):
-        (weight * 2).sum().backward()
+
+    def work() -> None:
+        product(3)
+        taken.source.step(1)
+
+    on_a_thread(work)
     taken.source.stop()
-    assert Counter(taken.names(Kind.API))["SumBackward0"] == 5
-    assert not taken.source.losses
-
-
-def test_a_job_that_does_not_step_is_not_recorded_and_that_is_said(taken: Taken) -> None:
-    taken.start(Kind.API, step=False)
-    product(50)
-    taken.source.stop()
-    assert taken.of(Kind.API) is None
-    assert taken.source.losses == {torch_windows.IDLE: 1}
-
-
-UNFINISHED = """
-import torch
-from npuscope.monitor.activity.kinds import Kind
-from npuscope.monitor.activity.strings import Strings
-from npuscope.monitor.agent.sources import torch_windows
-from npuscope.monitor.agent.sources.source import Unavailable
-from npuscope.monitor.agent.sources.torch_profiler import TorchSource
-
-torch_windows.FIRST = torch_windows.SHORTEST = torch_windows.LONGEST = 0.0
-source, strings, got = TorchSource(), Strings(), []
-source.start(frozenset({Kind.API}), strings, got.append)
-source.step(1)
-with torch._C._profiler._RecordFunctionFast("a region of PyTorch's own"):
-    for number in range(2, 6):
-        torch.ones(3) + 1
-        source.step(number)
-source.stop()
-names = [strings.texts[number] for one in got for number in one["name"]]
-print(names.count("aten::add"), dict(source.losses))
-try:
-    source.start(frozenset({Kind.API}), strings, got.append)
-except Unavailable as reason:
-    print(reason)
-source.start(frozenset({Kind.MARKER, Kind.API}), strings, got.append)
-with torch.profiler.record_function("range"):
-    source.step(6)
-source.stop()
-print(got[-1].kind.label, len(got[-1]))
-"""
-
-
-def test_an_operator_that_outlasts_its_window_ends_recording_for_good(tmp_path: Path) -> None:
-    said = job_says(tmp_path, UNFINISHED).splitlines()
-    assert said == [
-        f"1 {{{torch_windows.UNSAFE!r}: 1}}",
-        "an operator outlasted its window, so PyTorch's profiler is not opened again in here",
-        "Marker 2",
-    ]
-
-
-def job_says(folder: Path, text: str) -> str:
-    """What a script prints that ends well."""
-    (folder / "job.py").write_text(text)
-    command = [sys.executable, str(folder / "job.py")]
-    done = subprocess.run(command, env=environment(folder), capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert "aten::mm" not in taken.names(Kind.API)
+    assert taken.source.losses == {torch_recording.ELSEWHERE: 1}
 
 
 def test_user_ranges_become_markers(taken: Taken) -> None:
@@ -306,16 +251,15 @@ def test_scripted_and_compiled_functions_work_while_ranges_are_taken(taken: Take
         assert one(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
-def test_allocations_and_releases(taken: Taken) -> None:
+def test_allocations_and_releases(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ends(monkeypatch)
     taken.start(Kind.MEMORY, Kind.API)
     held = torch.empty(1 << 18, dtype=torch.float32)  # 1 MiB
-    address = held.data_ptr()
     del held
     taken.source.stop()
     memory = taken.of(Kind.MEMORY)
     assert memory is not None
-    ours = memory.where(memory["address"] == address)
-    assert ours["bytes"].tolist() == [1 << 20, 1 << 20]
+    ours = memory.where(memory["bytes"] == 1 << 20)
     assert ours["operation"].tolist() == [0, 1]
     assert ours["start"][0] < ours["start"][1]
     assert set(memory["device"]) == {-1}
@@ -323,46 +267,48 @@ def test_allocations_and_releases(taken: Taken) -> None:
     assert calls is not None
     by = calls["correlation"] == ours["correlation"][0]
     assert [taken.strings.texts[number] for number in calls["name"][by]] == ["aten::empty"]
+    assert ours["correlation"][1] == 0  # given back outside any operator
 
 
-def test_a_window_of_the_job_that_no_step_closes(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_windows, "STOP_SECONDS", 0.1)
-    taken.start(Kind.MEMORY)
-    on_a_thread(taken.source.stop)
-    assert taken.source.losses == {torch_windows.LEFT: 1}
-    # The next collection, perhaps by another source, finds it.
+def test_a_recording_that_the_main_thread_does_not_end_in_time(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_recording, "STOP_SECONDS", 0.1)
+    taken.start(Kind.API)
+    weight = torch.ones(3, requires_grad=True)
+    weight.register_hook(lambda gradient: on_a_thread(taken.source.stop))  # in a backward pass nothing ends
+    weight.sum().backward()
+    assert taken.source.losses == {torch_recording.LEFT: 1}
+    batches = len(taken.batches)
+    wait_until(lambda: RECORDING._going is None, SECONDS)
+    # Nothing is delivered after a stop; the next collection, perhaps by another source, begins anew.
     taken.source = TorchSource()
-    taken.source.step(2)
     taken.start(Kind.API)
     product()
     taken.source.stop()
     assert taken.names(Kind.API).count("aten::mm") == 1
-    assert taken.of(Kind.MEMORY) is None
-
-
-def test_a_stop_waits_for_the_step_that_closes_the_window(taken: Taken) -> None:
-    taken.start(Kind.MEMORY)
-    held = torch.empty(1 << 18)
-    stopping = threading.Thread(target=taken.source.stop)
-    stopping.start()
-    while stopping.is_alive():
-        taken.source.step(2)
-        time.sleep(0.001)
-    memory = taken.of(Kind.MEMORY)
-    assert memory is not None
-    assert held.data_ptr() in memory["address"]
-    assert not taken.source.losses
+    assert len(taken.batches) == batches + 1
+    wait_until(lambda: not any(thread.name.startswith(torch_recording.NAME) for thread in threading.enumerate()), 60)
 
 
 def test_the_end_of_the_agent_on_the_jobs_thread(taken: Taken) -> None:
-    taken.start(Kind.MEMORY)
-    held = torch.empty(1 << 18)
+    taken.start(Kind.API)
+    product()
     taken.source.leave()
     on_a_thread(taken.source.stop)
-    memory = taken.of(Kind.MEMORY)
-    assert memory is not None
-    assert held.data_ptr() in memory["address"]
+    assert taken.names(Kind.API).count("aten::mm") == 1
     assert not taken.source.losses
+
+
+def test_nothing_begins_or_ends_in_a_hook_of_a_backward_pass(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths(monkeypatch, 0.0)
+    weight = torch.ones(8, 8, requires_grad=True)
+    weight.register_hook(lambda gradient: taken.source.step(1))
+    taken.start(Kind.API)
+    before = RECORDING._going
+    (weight @ weight).sum().backward()
+    assert RECORDING._going is before
+    taken.source.stop()
+    assert not torch._C._autograd._profiler_enabled()
+    assert Counter(taken.names(Kind.API))["aten::mm"] == 3  # one forward, two backward
 
 
 def test_two_sources_at_a_time(taken: Taken) -> None:
@@ -376,9 +322,9 @@ def test_two_sources_at_a_time(taken: Taken) -> None:
     assert "aten::mm" in taken.names(Kind.API)
 
 
-def test_a_profiler_of_another_thread_waits_for_the_jobs_window(taken: Taken) -> None:
-    taken.start(Kind.MEMORY, Kind.API)
-    product()
+def test_a_profiler_of_another_thread_is_nothing_to_ours(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ends(monkeypatch)
+    taken.start(Kind.API)
     counts = []
 
     def profile() -> None:
@@ -386,49 +332,55 @@ def test_a_profiler_of_another_thread_waits_for_the_jobs_window(taken: Taken) ->
             product(3)
         counts.append(Counter(event.name for event in own.events())["aten::mm"])
 
-    thread = threading.Thread(target=profile)
-    thread.start()
-    while thread.is_alive():
-        taken.source.step(2)
-        time.sleep(0.001)
-    assert counts == [3]
-    taken.source.step(3)
+    product()
+    on_a_thread(profile)
+    product()
     taken.source.stop()
-    assert taken.names(Kind.API).count("aten::mm") >= 1
+    assert counts == [3]
+    assert taken.names(Kind.API).count("aten::mm") == 2
+    assert not taken.source.losses
 
 
-TAKEN_OVER = """
-import threading, torch
-from npuscope.monitor.activity.kinds import Kind
-from npuscope.monitor.activity.strings import Strings
-from npuscope.monitor.agent.sources import torch_windows
-from npuscope.monitor.agent.sources.torch_profiler import TorchSource
-
-torch_windows.STOP_SECONDS = 0.1
-source, got = TorchSource(), []
-source.start(frozenset({Kind.MEMORY}), Strings(), got.append)
-source.step(1)
-assert source._windows.recording
-counts = []
-
-def profile():
-    with torch.profiler.profile() as own:
-        torch.ones(3) + 1
-    counts.append([event.name for event in own.events()].count("aten::add"))
-
-thread = threading.Thread(target=profile)
-thread.start()
-thread.join()
-source.step(2)
-torch.ones(3) + 1
-source.step(3)
-source.stop()
-print(counts, dict(source.losses))
-"""
+def test_a_profiler_of_all_threads_is_nothing_to_ours(taken: Taken) -> None:
+    every = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    taken.start(Kind.API)
+    product()
+    with torch.profiler.profile(experimental_config=every) as own:
+        product(3)
+        taken.source.step(1)
+        product(2)
+        taken.source.step(2)
+    product()
+    taken.source.stop()
+    assert Counter(event.name for event in own.events())["aten::mm"] == 5
+    assert 2 <= taken.names(Kind.API).count("aten::mm") <= 7
 
 
-def test_a_profiler_of_another_thread_that_cannot_wait_longer(tmp_path: Path) -> None:
-    assert job_says(tmp_path, TAKEN_OVER) == f"[1] {{'{torch_windows.TAKEN}': 1, '{torch_windows.UNSAFE}': 1}}\n"
+def test_a_profiler_that_begins_inside_an_operator_is_refused_by_pytorch(taken: Taken) -> None:
+    class Profiled(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+            with pytest.raises(RuntimeError, match="already enabled"):
+                torch.autograd.profiler.profile(use_kineto=True).__enter__()
+            return x * 2
+
+        @staticmethod
+        def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient
+
+    taken.start(Kind.API)
+    Profiled.apply(torch.ones(3))
+    taken.source.stop()
+    assert not torch._C._autograd._profiler_enabled()
+
+
+def test_with_remote_calls_nothing_is_recorded(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Calls:
+        _is_current_rpc_agent_set = staticmethod(lambda: True)
+
+    monkeypatch.setitem(sys.modules, "torch.distributed.rpc.api", Calls)
+    with pytest.raises(Unavailable, match="rpc"):
+        taken.start(Kind.API)
 
 
 def test_the_jobs_own_profiler_comes_first(taken: Taken) -> None:
@@ -443,15 +395,31 @@ def test_the_jobs_own_profiler_comes_first(taken: Taken) -> None:
     assert "aten::mm" in taken.names(Kind.API)
 
 
-def test_a_profiler_that_only_warms_up_is_noticed(taken: Taken) -> None:
+def test_a_profiler_that_only_warms_up_loses_nothing(taken: Taken) -> None:
     schedule = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
     with torch.profiler.profile(schedule=schedule) as own:
-        with pytest.raises(Unavailable):
-            taken.start(Kind.API)
+        taken.start(Kind.API)
+        product()
         own.step()
         product(2)
         own.step()
+    taken.source.stop()
     assert Counter(event.name for event in own.events())["aten::mm"] == 2
+    assert Counter(taken.names(Kind.API))["aten::mm"] == 1
+
+
+def test_a_range_around_all_and_a_profiler_of_the_jobs_inside_it(taken: Taken) -> None:
+    taken.start(Kind.API, Kind.MARKER)
+    with record_function("epoch"):
+        product()
+        with torch.profiler.profile() as own:
+            product(3)
+            with record_function("inside"):
+                product()
+    taken.source.stop()
+    assert Counter(event.name for event in own.events())["aten::mm"] == 4
+    assert Counter(event.name for event in own.events())["inside"] == 1
+    assert taken.names(Kind.MARKER) == ["epoch", "inside", "inside", "epoch"]
 
 
 def test_ours_makes_way_for_the_jobs_own_profiler_and_comes_back(taken: Taken) -> None:
@@ -462,11 +430,10 @@ def test_ours_makes_way_for_the_jobs_own_profiler_and_comes_back(taken: Taken) -
     assert Counter(event.name for event in own.events())["aten::mm"] == 3
     taken.source.flush()
     assert Counter(taken.names(Kind.API))["aten::mm"] == 5
-    taken.source.step(1)
+    recorded()
     product(2)
     taken.source.stop()
     assert Counter(taken.names(Kind.API))["aten::mm"] == 7
-    assert taken.source.losses == {torch_windows.OTHER: 1}
 
 
 def test_ranges_go_on_while_the_jobs_own_profiler_runs(taken: Taken) -> None:
@@ -474,8 +441,8 @@ def test_ranges_go_on_while_the_jobs_own_profiler_runs(taken: Taken) -> None:
         taken.start(Kind.API, Kind.MARKER)
         with record_function("mine"):
             product()
+        wait_until(lambda: taken.source.losses.get(torch_recording.OTHER, 0) > 0, SECONDS)
         taken.source.stop()
-    assert taken.source.losses == {torch_windows.OTHER: 1}
     assert taken.names(Kind.MARKER) == ["mine", "mine"]
     assert Counter(event.name for event in own.events())["mine"] == 1
 
@@ -497,7 +464,6 @@ def test_other_kinds_while_it_runs(taken: Taken) -> None:
     taken.start(Kind.MARKER)
     product()
     taken.source.change(frozenset({Kind.API}))
-    taken.source.step(1)
     product(4)
     with record_function("unseen"):
         pass
@@ -511,6 +477,10 @@ def test_other_kinds_while_it_runs(taken: Taken) -> None:
 
 
 def test_nothing_is_written_to_the_jobs_streams(taken: Taken, capfd: pytest.CaptureFixture[str]) -> None:
+    taken.start(Kind.API)
+    product()
+    taken.source.stop()
+    capfd.readouterr()  # the first use of the profiler's library in a process may say a line
     taken.start(Kind.API)
     product()
     taken.source.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from npuscope.profiler.instruction_timeline.instructions import InstrTimeline
 from npuscope.profiler.instruction_timeline.lanes import colour, lane_colour
 from npuscope.profiler.instruction_timeline.states import PipeTimeline
 from npuscope.profiler.instruction_timeline.warps import Warp
-from npuscope.profiler.writers.event_file import EVENT, EventFile
+from npuscope.profiler.writers.event_file import EVENT, EventFile, Sink
 from npuscope.profiler.writers.text_rows import Micros, Sheet, Text, Texts, quoted
 from npuscope.profiler.writers.trace_json.banner import banner
 from npuscope.profiler.writers.trace_json.frame import SINGLE, head
@@ -42,7 +41,7 @@ class OnBoard:
         return tuple(loss for part in parts if part is not None for loss in part.losses)
 
 
-def write_on_board(file: IO[bytes], timeline: Timeline, shown: OnBoard) -> int:
+def write_on_board(file: Sink, timeline: Timeline, shown: OnBoard) -> int:
     """Write the trace of an on-board run into `file`; how many events it has."""
     losses = (*timeline.losses, *shown.losses)
     names = core_names(timeline.launch)

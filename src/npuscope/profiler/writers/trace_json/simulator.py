@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import IO
-
 import numpy as np
 
 from npuscope.profiler.cores import core_names
@@ -14,7 +12,7 @@ from npuscope.profiler.instruction_timeline.marks import Mark, user_marks
 from npuscope.profiler.instruction_timeline.placed import Placed, few_distinct
 from npuscope.profiler.instruction_timeline.spans import spans
 from npuscope.profiler.instruction_timeline.throughput import NAMES, throughput
-from npuscope.profiler.writers.event_file import EVENT, EventFile
+from npuscope.profiler.writers.event_file import EVENT, EventFile, Sink
 from npuscope.profiler.writers.text_rows import Micros, Sheet, Text, Texts, Whole
 from npuscope.profiler.writers.trace_json.banner import NOTICE, banner
 from npuscope.profiler.writers.trace_json.frame import SIMULATOR, head
@@ -54,7 +52,7 @@ FLAG_FORMS = (
 )
 
 
-def write_simulator(file: IO[bytes], timeline: Timeline, shown: Shown = EVERYTHING, found: Placed | None = None) -> int:
+def write_simulator(file: Sink, timeline: Timeline, shown: Shown = EVERYTHING, found: Placed | None = None) -> int:
     """Write the trace of all cores into `file`; how many events it has. `found` is where its slices are drawn, where
     that is known already."""
     return SimulatorTrace(timeline, shown, found or Placed(timeline, drawn(timeline))).write(file)
@@ -73,7 +71,7 @@ class SimulatorTrace:
         self.rows = SliceRows(timeline, found.drawn, tracks, found.which)
         self.grouped = np.zeros(timeline.slices.shape[1], bool)
 
-    def write(self, file: IO[bytes]) -> int:
+    def write(self, file: Sink) -> int:
         """Write everything; the number of events."""
         marks = user_marks(self.timeline) if self.shown.marks else None
         losses = (*self.timeline.losses, *(marks.losses if marks else ()))

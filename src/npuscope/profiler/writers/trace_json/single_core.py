@@ -4,7 +4,6 @@ each row of slices that overlap."""
 from __future__ import annotations
 
 from itertools import groupby
-from typing import IO
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.instruction_timeline.lanes import PROCESS, WARP_PROCESS, lane_colour
 from npuscope.profiler.instruction_timeline.marks import user_marks
 from npuscope.profiler.instruction_timeline.placed import Placed, few_distinct, with_memory_lane
-from npuscope.profiler.writers.event_file import EventFile
+from npuscope.profiler.writers.event_file import EventFile, Sink
 from npuscope.profiler.writers.text_rows import Sheet, Texts
 from npuscope.profiler.writers.trace_json.frame import SINGLE, head
 from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
@@ -21,7 +20,7 @@ from npuscope.profiler.writers.trace_json.slice_rows import BYTES, FORMS, SliceR
 from npuscope.trace.timeline import UNKNOWN, Lane, Timeline
 
 
-def write_core(file: IO[bytes], timeline: Timeline, core: int, shown: Shown = EVERYTHING) -> int:
+def write_core(file: Sink, timeline: Timeline, core: int, shown: Shown = EVERYTHING) -> int:
     """Write the trace of one core (an index in ``launch.cores``) into `file`; how many events it has."""
     return CoreTraces(timeline, shown).write(file, core)
 
@@ -46,7 +45,7 @@ class CoreTraces:
         self.bounds = np.searchsorted(core[self.order], np.arange(len(timeline.launch.cores) + 1))
         self.marks = user_marks(timeline).marks if shown.marks else ()
 
-    def write(self, file: IO[bytes], core: int) -> int:
+    def write(self, file: Sink, core: int) -> int:
         """Write one core's file; the number of events."""
         mine = self.order[self.bounds[core] : self.bounds[core + 1]]
         with EventFile(file, head(self.timeline, SINGLE, self.timeline.losses)) as events:
