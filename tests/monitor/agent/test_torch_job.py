@@ -10,9 +10,10 @@ from pathlib import Path
 from agent import jobs
 from agent.jobs import agents, known, monitor, shows, words
 from daemon_process import Daemon
-from training import running, wait_until
+from training import REGISTER_SECONDS, running, wait_until
 
 LOOP = """
+import sys
 import time
 import torch
 from torch.profiler import record_function
@@ -27,6 +28,7 @@ while time.time() < end:
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
+    open(sys.argv[1], "a").close()
     time.sleep(0.005)
 """
 
@@ -39,8 +41,10 @@ CALLS = "select startNs, endNs from CANN_API join STRING_IDS on id = name where 
 
 
 def test_the_database_of_a_job(agent_daemon: Daemon, folder: Path) -> None:
-    with running(folder, words(folder, LOOP), agents(folder)) as job:
+    trains = folder / "trains"
+    with running(folder, [*words(folder, LOOP), str(trains)], agents(folder)) as job:
         known(agent_daemon, [job.pid])
+        wait_until(trains.exists, REGISTER_SECONDS, "the job does not train")
         for _ in range(2):  # the second collection finds what the first one left
             written = set(folder.glob("out/*.db"))
             monitor(
