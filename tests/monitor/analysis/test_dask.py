@@ -41,7 +41,8 @@ def test_workers_of_a_scheduler_find_the_same(scheduler: str, tmp_path: Path) ->
     assert np.array_equal(there.waits.waiting, here.waits.waiting)
 
 
-def test_processes_of_this_machine_find_the_same(tmp_path: Path) -> None:
+def test_processes_of_this_machine_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npuscope.monitor.analysis.workers.FEW", 8)
     for one in all_records(simulate(Job(ranks=20, steps=40, slow={7: 1.2}))):
         write_database(one, tmp_path)
     there, here = (analyse_files(find([tmp_path]), processes=count) for count in (2, 1))

@@ -30,9 +30,11 @@ def without_devices(matrices: Matrices) -> Matrices:
     return replace(matrices, ranks=tuple(replace(one, device=-1) for one in matrices.ranks))
 
 
-def test_processes_without_a_device_are_stock_ones(matrices: Matrices) -> None:
+def test_counters_of_a_device_are_asked_for_where_there_is_one(matrices: Matrices) -> None:
+    (command,) = trace_commands(matrices, [3, 5])
+    assert "--profiler-level Level1" in command
     (command,) = trace_commands(without_devices(matrices), [3, 5])
-    assert "gputrace --pids 1003,1005 --process-limit 2 " in command
+    assert "nputrace --rank-list 3,5 --process-limit 8 " in command and "Level1" not in command
 
 
 @pytest.mark.parametrize("device", [True, False])
@@ -43,5 +45,5 @@ def test_dyno_takes_it(device: bool, matrices: Matrices, daemon: Daemon) -> None
     done = daemon.dyno("--hostname", "127.0.0.1", *words[3:])
     assert "usage" not in done.stderr.lower() and done.returncode in (0, 1), done.stderr
     assert "config = " in done.stdout
-    assert ("3,5" in done.stdout) == device
+    assert "PROFILE_RANK_LIST=3,5" in done.stdout and "PROFILE_ASYNC_MODE=true" in done.stdout
     assert "No processes were matched" in done.stdout

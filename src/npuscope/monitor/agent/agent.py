@@ -123,6 +123,7 @@ class Agent:
             self._thread.join(JOIN_SECONDS)
         if self._tracer:
             self._safely("the trace was not ended", self._tracer.close)
+        self._collector.leave()
         self._safely("the monitor was not ended", self._worker.close)
         occupancy.leave(self)
         listen(None)

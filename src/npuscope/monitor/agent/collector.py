@@ -121,6 +121,10 @@ class Collector:
         """The job has taken a step; on the job's thread."""
         self._crew.step(number)
 
+    def leave(self) -> None:
+        """The job is about to end the agent; on the job's thread."""
+        self._crew.leave()
+
     def abandon(self) -> None:
         """Forget a collection that is another process's, for this one is its fork. Nothing is written or waited for."""
         if self._collection:

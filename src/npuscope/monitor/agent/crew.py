@@ -65,6 +65,12 @@ class Crew:
         for step in self._steppers:
             step(number)
 
+    def leave(self) -> None:
+        """The job is about to end all this, on its own thread."""
+        for source in self._found or ():
+            with contextlib.suppress(Exception):
+                getattr(source, "leave", lambda: None)()
+
     def stop(self) -> None:
         """Have the rest delivered and end."""
         for source in self._running:

@@ -14,7 +14,7 @@ from npuscope.errors import UserError
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
-FEW = 16
+FEW = 64
 """So many items are done faster than a process starts."""
 MOST_IN_A_PIECE, PIECES_EACH = 64, 8
 CONNECT_SECONDS = 30

@@ -20,10 +20,10 @@ import torch
 import torch.distributed as dist
 from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
-from npuscope.monitor.agent.sources import torch_windows
+from npuscope.monitor.agent.sources import torch_recording
 from npuscope.monitor.agent.sources.torch_profiler import TorchSource
 
-torch_windows.FIRST = torch_windows.SHORTEST = torch_windows.LONGEST = 3600.0
+torch_recording.FIRST = torch_recording.SHORTEST = torch_recording.LONGEST = 3600.0
 rank, folder = int(sys.argv[1]), sys.argv[2]
 dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 3, bias=False))
@@ -130,7 +130,7 @@ def test_the_records_of_a_gpu() -> None:
         Event({"name": "main.py(3): f", "type": "python_function"}),
     ]
     strings = Strings()
-    found = {one.kind: one for one in batches(None, events, frozenset(Kind) - {Kind.MEMORY}, strings)}
+    found = {one.kind: one for one in batches(events, frozenset(Kind), strings)}
     assert found.keys() == {Kind.KERNEL, Kind.COMMUNICATION, Kind.MEMCPY, Kind.MEMSET, Kind.RUNTIME_API}
     assert all(len(one) == 1 for one in found.values())
     row = {kind: {name: column[0] for name, column in one.columns.items()} for kind, one in found.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,9 +20,9 @@ from training import wait_until
 from npuscope.monitor.activity.batch import Batch, joined
 from npuscope.monitor.activity.kinds import Flag, Kind, Side
 from npuscope.monitor.activity.strings import Strings
-from npuscope.monitor.agent.sources import torch_windows
+from npuscope.monitor.agent.sources import torch_recording
 from npuscope.monitor.agent.sources.source import Unavailable
-from npuscope.monitor.agent.sources.torch_profiler import TorchSource
+from npuscope.monitor.agent.sources.torch_profiler import RECORDING, TorchSource
 
 SECONDS = 60.0
 MARKED = {getattr(torch.autograd.profiler.record_function, name) for name in ("__enter__", "__exit__")}
@@ -53,6 +54,7 @@ class Taken:
 def taken() -> Iterator[Taken]:
     """A source that is stopped in the end."""
     one = Taken()
+    RECORDING._stepped = float("-inf")  # the last test's steps are not this one's
     yield one
     one.source.stop()
     assert {getattr(torch.autograd.profiler.record_function, name) for name in ("__enter__", "__exit__")} == MARKED
@@ -66,6 +68,18 @@ def on_a_thread(work: Any) -> None:
     assert not thread.is_alive()
 
 
+def meanwhile(work: Any) -> None:
+    """Run it on another thread, while the main one goes on."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: not thread.is_alive(), SECONDS)
+
+
+def recorded() -> None:
+    """Wait until the main thread is recorded."""
+    wait_until(lambda: RECORDING._going is not None, SECONDS)
+
+
 def product(times: int = 1) -> None:
     """`aten::mm`, so many times."""
     left, right = torch.ones(8, 8), torch.ones(8, 8)
@@ -73,14 +87,19 @@ def product(times: int = 1) -> None:
         torch.mm(left, right)
 
 
-def without_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One window for the whole of the test."""
+def without_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One recording for the whole of the test."""
+    lengths(monkeypatch, 3600.0)
+
+
+def lengths(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """How long recordings last."""
     for name in ("FIRST", "SHORTEST", "LONGEST"):
-        monkeypatch.setattr(torch_windows, name, 3600.0)
+        monkeypatch.setattr(torch_recording, name, seconds)
 
 
 def test_every_operator_of_a_loop_is_counted(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_gaps(monkeypatch)
+    without_ends(monkeypatch)
     before = time.time_ns()
     taken.start(Kind.API)
     product(300)
@@ -105,57 +124,59 @@ def test_every_operator_of_a_loop_is_counted(taken: Taken, monkeypatch: pytest.M
     assert not taken.source.losses
 
 
-def test_operators_of_every_thread_are_seen(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_gaps(monkeypatch)
-    numbers = []
-
-    def work() -> None:
-        numbers.append(threading.get_native_id())
-        product(20)
-
-    on_a_thread(lambda: taken.start(Kind.API))
-    on_a_thread(work)
-    on_a_thread(work)
+def test_whoever_starts_and_stops_it_the_main_thread_is_recorded_and_no_other(taken: Taken) -> None:
+    meanwhile(lambda: taken.start(Kind.API))
+    recorded()
+    on_a_thread(lambda: product(20))
     product(20)
-    on_a_thread(taken.source.stop)
+    meanwhile(taken.source.stop)
     calls = taken.of(Kind.API)
     assert calls is not None
     mm = calls["name"] == taken.strings.number("aten::mm")
-    assert Counter(calls["thread"][mm].tolist()) == dict.fromkeys([*numbers, threading.get_native_id()], 20)
-
-
-def test_windows_that_change_between_steps_miss_nothing(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_windows, "FIRST", 0.0)
-    monkeypatch.setattr(torch_windows, "LONGEST", 0.0)
-    monkeypatch.setattr(torch_windows, "SHORTEST", 0.0)
-    monkeypatch.setattr(torch_windows, "GRACE", 1e9)
-    monkeypatch.setattr(torch_windows, "GRACE_SECONDS", 3600.0)
-    taken.source.step(0)
-    taken.source.step(0)
-    taken.start(Kind.API)
-    taken.source.step(1)
-    for number in range(2, 22):
-        product(7)
-        taken.source.step(number)
-    taken.source.stop()
-    assert Counter(taken.names(Kind.API))["aten::mm"] == 20 * 7
-    assert len({id(one) for one in taken.batches}) > 5
+    assert Counter(calls["thread"][mm].tolist()) == {threading.get_native_id(): 20}
     assert not taken.source.losses
 
 
-def test_windows_of_a_job_that_does_not_step_follow_each_other(taken: Taken) -> None:
+def test_recordings_that_change_between_steps_miss_nothing(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths(monkeypatch, 0.0)
+    monkeypatch.setattr(torch_recording, "MOST_WAITING", 100)
     taken.start(Kind.API)
+    for number in range(1, 22):
+        product(7)
+        taken.source.step(number)
+    taken.source.stop()
+    assert Counter(taken.names(Kind.API))["aten::mm"] == 21 * 7
+    assert len({id(one) for one in taken.batches}) >= 21
+    assert not taken.source.losses
+
+
+def test_recordings_of_a_job_that_does_not_step_follow_each_other_without_a_gap(taken: Taken) -> None:
+    taken.start(Kind.API)
+    rounds = 0
 
     def seen() -> bool:
+        nonlocal rounds
+        rounds += 1
         product(50)
         return len(taken.batches) > 6
 
     wait_until(seen, SECONDS)
     taken.source.stop()
-    calls = taken.of(Kind.API)
-    assert calls is not None
-    assert taken.source.losses.keys() == {torch_windows.BETWEEN}
-    assert "aten::mm" in taken.names(Kind.API)
+    assert Counter(taken.names(Kind.API))["aten::mm"] == rounds * 50
+    assert not taken.source.losses
+
+
+def test_steps_of_another_thread_are_said_not_to_be_recorded(taken: Taken) -> None:
+    taken.start(Kind.API)
+
+    def work() -> None:
+        product(3)
+        taken.source.step(1)
+
+    on_a_thread(work)
+    taken.source.stop()
+    assert "aten::mm" not in taken.names(Kind.API)
+    assert taken.source.losses == {torch_recording.ELSEWHERE: 1}
 
 
 def test_user_ranges_become_markers(taken: Taken) -> None:
@@ -230,17 +251,15 @@ def test_scripted_and_compiled_functions_work_while_ranges_are_taken(taken: Take
         assert one(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
-def test_allocations_and_releases(taken: Taken) -> None:
+def test_allocations_and_releases(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ends(monkeypatch)
     taken.start(Kind.MEMORY, Kind.API)
-    taken.source.step(1)  # now the window is this thread's
     held = torch.empty(1 << 18, dtype=torch.float32)  # 1 MiB
-    address = held.data_ptr()
     del held
     taken.source.stop()
     memory = taken.of(Kind.MEMORY)
     assert memory is not None
-    ours = memory.where(memory["address"] == address)
-    assert ours["bytes"].tolist() == [1 << 20, 1 << 20]
+    ours = memory.where(memory["bytes"] == 1 << 20)
     assert ours["operation"].tolist() == [0, 1]
     assert ours["start"][0] < ours["start"][1]
     assert set(memory["device"]) == {-1}
@@ -248,52 +267,120 @@ def test_allocations_and_releases(taken: Taken) -> None:
     assert calls is not None
     by = calls["correlation"] == ours["correlation"][0]
     assert [taken.strings.texts[number] for number in calls["name"][by]] == ["aten::empty"]
+    assert ours["correlation"][1] == 0  # given back outside any operator
 
 
-def test_a_job_that_does_not_step_has_its_operators_but_no_allocations(
-    taken: Taken, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch_windows, "MEMORY_SECONDS", 0.2)
-    taken.start(Kind.MEMORY, Kind.API)
-
-    def seen() -> bool:
-        product()
-        return "aten::mm" in taken.names(Kind.API)
-
-    wait_until(seen, SECONDS)
-    taken.source.stop()
-    assert taken.of(Kind.MEMORY) is None
-    assert taken.source.losses[torch_windows.UNBOUND] > 0
-
-
-def test_a_window_of_the_job_that_no_step_closes(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_windows, "STOP_SECONDS", 0.1)
-    taken.start(Kind.MEMORY)
-    taken.source.step(1)
-    on_a_thread(taken.source.stop)
-    assert taken.source.losses == {torch_windows.LEFT: 1}
-    taken.source.step(2)
+def test_a_recording_that_the_main_thread_does_not_end_in_time(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_recording, "STOP_SECONDS", 0.1)
     taken.start(Kind.API)
-    taken.source.step(3)  # one was taken a moment ago, so the next one is waited for
+    weight = torch.ones(3, requires_grad=True)
+    weight.register_hook(lambda gradient: on_a_thread(taken.source.stop))  # in a backward pass nothing ends
+    weight.sum().backward()
+    assert taken.source.losses == {torch_recording.LEFT: 1}
+    batches = len(taken.batches)
+    wait_until(lambda: RECORDING._going is None, SECONDS)
+    # Nothing is delivered after a stop; the next collection, perhaps by another source, begins anew.
+    taken.source = TorchSource()
+    taken.start(Kind.API)
     product()
     taken.source.stop()
     assert taken.names(Kind.API).count("aten::mm") == 1
-    assert taken.of(Kind.MEMORY) is None
+    assert len(taken.batches) == batches + 1
+    wait_until(lambda: not any(thread.name.startswith(torch_recording.NAME) for thread in threading.enumerate()), 60)
 
 
-def test_a_stop_waits_for_the_step_that_closes_the_window(taken: Taken) -> None:
-    taken.start(Kind.MEMORY)
-    taken.source.step(1)
-    held = torch.empty(1 << 18)
-    stopping = threading.Thread(target=taken.source.stop)
-    stopping.start()
-    while stopping.is_alive():
-        taken.source.step(2)
-        time.sleep(0.001)
-    memory = taken.of(Kind.MEMORY)
-    assert memory is not None
-    assert held.data_ptr() in memory["address"]
+def test_the_end_of_the_agent_on_the_jobs_thread(taken: Taken) -> None:
+    taken.start(Kind.API)
+    product()
+    taken.source.leave()
+    on_a_thread(taken.source.stop)
+    assert taken.names(Kind.API).count("aten::mm") == 1
     assert not taken.source.losses
+
+
+def test_nothing_begins_or_ends_in_a_hook_of_a_backward_pass(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths(monkeypatch, 0.0)
+    weight = torch.ones(8, 8, requires_grad=True)
+    weight.register_hook(lambda gradient: taken.source.step(1))
+    taken.start(Kind.API)
+    before = RECORDING._going
+    (weight @ weight).sum().backward()
+    assert RECORDING._going is before
+    taken.source.stop()
+    assert not torch._C._autograd._profiler_enabled()
+    assert Counter(taken.names(Kind.API))["aten::mm"] == 3  # one forward, two backward
+
+
+def test_two_sources_at_a_time(taken: Taken) -> None:
+    taken.start(Kind.API)
+    other = Taken()
+    with pytest.raises(Unavailable, match="already"):
+        other.start(Kind.API)
+    product()
+    other.source.stop()
+    taken.source.stop()
+    assert "aten::mm" in taken.names(Kind.API)
+
+
+def test_a_profiler_of_another_thread_is_nothing_to_ours(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ends(monkeypatch)
+    taken.start(Kind.API)
+    counts = []
+
+    def profile() -> None:
+        with torch.profiler.profile() as own:
+            product(3)
+        counts.append(Counter(event.name for event in own.events())["aten::mm"])
+
+    product()
+    on_a_thread(profile)
+    product()
+    taken.source.stop()
+    assert counts == [3]
+    assert taken.names(Kind.API).count("aten::mm") == 2
+    assert not taken.source.losses
+
+
+def test_a_profiler_of_all_threads_is_nothing_to_ours(taken: Taken) -> None:
+    every = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    taken.start(Kind.API)
+    product()
+    with torch.profiler.profile(experimental_config=every) as own:
+        product(3)
+        taken.source.step(1)
+        product(2)
+        taken.source.step(2)
+    product()
+    taken.source.stop()
+    assert Counter(event.name for event in own.events())["aten::mm"] == 5
+    assert 2 <= taken.names(Kind.API).count("aten::mm") <= 7
+
+
+def test_a_profiler_that_begins_inside_an_operator_is_refused_by_pytorch(taken: Taken) -> None:
+    class Profiled(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+            with pytest.raises(RuntimeError, match="already enabled"):
+                torch.autograd.profiler.profile(use_kineto=True).__enter__()
+            return x * 2
+
+        @staticmethod
+        def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient
+
+    taken.start(Kind.API)
+    Profiled.apply(torch.ones(3))
+    taken.source.stop()
+    assert not torch._C._autograd._profiler_enabled()
+
+
+def test_with_remote_calls_nothing_is_recorded(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Calls:
+        _is_current_rpc_agent_set = staticmethod(lambda: True)
+
+    monkeypatch.setitem(sys.modules, "torch.distributed.rpc.api", Calls)
+    with pytest.raises(Unavailable, match="rpc"):
+        taken.start(Kind.API)
 
 
 def test_the_jobs_own_profiler_comes_first(taken: Taken) -> None:
@@ -308,15 +395,31 @@ def test_the_jobs_own_profiler_comes_first(taken: Taken) -> None:
     assert "aten::mm" in taken.names(Kind.API)
 
 
-def test_a_profiler_that_only_warms_up_is_noticed(taken: Taken) -> None:
+def test_a_profiler_that_only_warms_up_loses_nothing(taken: Taken) -> None:
     schedule = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
     with torch.profiler.profile(schedule=schedule) as own:
-        with pytest.raises(Unavailable):
-            taken.start(Kind.API)
+        taken.start(Kind.API)
+        product()
         own.step()
         product(2)
         own.step()
+    taken.source.stop()
     assert Counter(event.name for event in own.events())["aten::mm"] == 2
+    assert Counter(taken.names(Kind.API))["aten::mm"] == 1
+
+
+def test_a_range_around_all_and_a_profiler_of_the_jobs_inside_it(taken: Taken) -> None:
+    taken.start(Kind.API, Kind.MARKER)
+    with record_function("epoch"):
+        product()
+        with torch.profiler.profile() as own:
+            product(3)
+            with record_function("inside"):
+                product()
+    taken.source.stop()
+    assert Counter(event.name for event in own.events())["aten::mm"] == 4
+    assert Counter(event.name for event in own.events())["inside"] == 1
+    assert taken.names(Kind.MARKER) == ["epoch", "inside", "inside", "epoch"]
 
 
 def test_ours_makes_way_for_the_jobs_own_profiler_and_comes_back(taken: Taken) -> None:
@@ -327,7 +430,7 @@ def test_ours_makes_way_for_the_jobs_own_profiler_and_comes_back(taken: Taken) -
     assert Counter(event.name for event in own.events())["aten::mm"] == 3
     taken.source.flush()
     assert Counter(taken.names(Kind.API))["aten::mm"] == 5
-    wait_until(lambda: taken.source._windows._window is not None, SECONDS)
+    recorded()
     product(2)
     taken.source.stop()
     assert Counter(taken.names(Kind.API))["aten::mm"] == 7
@@ -338,7 +441,7 @@ def test_ranges_go_on_while_the_jobs_own_profiler_runs(taken: Taken) -> None:
         taken.start(Kind.API, Kind.MARKER)
         with record_function("mine"):
             product()
-        wait_until(lambda: taken.source.losses.get(torch_windows.OTHER, 0) > 0, SECONDS)
+        wait_until(lambda: taken.source.losses.get(torch_recording.OTHER, 0) > 0, SECONDS)
         taken.source.stop()
     assert taken.names(Kind.MARKER) == ["mine", "mine"]
     assert Counter(event.name for event in own.events())["mine"] == 1
@@ -418,11 +521,11 @@ def ended(child: int) -> int:
 
 def test_on_a_card_of_the_vendors_the_ranges_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TorchSource().kinds == {Kind.MARKER, Kind.API, Kind.MEMORY, Kind.COMMUNICATION}
-    monkeypatch.setitem(__import__("sys").modules, "torch_npu", object())
+    monkeypatch.setitem(sys.modules, "torch_npu", object())
     assert TorchSource().kinds == {Kind.MARKER}
 
 
 def test_without_pytorch_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(__import__("sys").modules, "torch.autograd.profiler")
+    monkeypatch.delitem(sys.modules, "torch.autograd.profiler")
     with pytest.raises(Unavailable, match="not imported"):
         Taken().start(Kind.MARKER)

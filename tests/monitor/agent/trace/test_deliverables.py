@@ -17,18 +17,19 @@ from npuscope.monitor.agent.trace.parsing.deliver import deliver
 
 ACCOUNT = """
 import collections
-plain = torch.profiler._KinetoProfile.export_chrome_trace
-def export(profiler, path):
-    plain(profiler, path)
+plain = torch.autograd.profiler.profile.__exit__
+def leave(profiler, *why):
+    plain(profiler, *why)
+    os.makedirs(sys.argv[1], exist_ok=True)
     # Averages count an operator once that calls itself and nothing else: calls and whole times are of single events.
     own = {one.key: one.self_cpu_time_total for one in profiler.key_averages()}
     calls, whole = collections.Counter(), collections.Counter()
-    for one in profiler.profiler.kineto_results.events():
+    for one in profiler.kineto_results.events():
         calls[one.name()] += 1
         whole[one.name()] += one.duration_ns() / 1000
     account = [[name, calls[name], own[name], whole[name]] for name in own if name in calls]
     json.dump(account, open(sys.argv[1] + "/account.json", "w"))
-torch.profiler._KinetoProfile.export_chrome_trace = export
+torch.autograd.profiler.profile.__exit__ = leave
 
 # So that PyTorch keeps what it needs for its account.
 from npuscope.monitor.agent.trace import capture

@@ -21,8 +21,9 @@ class Source(Protocol):
     """A source is made once a process and started and stopped many times, from the collector's thread.
 
     It may also have `refusals`, a mapping from kinds that were asked for to why it does not give them although it runs,
-    `abandon()`, called in a child of `fork` instead of `stop`, and `step(number)`, called on the job's thread after
-    each of its steps, whether the source runs or not: it never raises and never waits.
+    `abandon()`, called in a child of `fork` instead of `stop`, `step(number)`, called on the job's thread after each of
+    its steps, whether the source runs or not (it never raises and never waits), and `leave()`, called there before the
+    job ends the agent.
     """
 
     name: str

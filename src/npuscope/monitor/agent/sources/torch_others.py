@@ -50,6 +50,7 @@ def _wrap(kind: Any) -> None:
     @functools.wraps(prepare)
     def _prepare_trace(profile: Any) -> Any:
         _seen.add(profile)
+        profile.entered = True  # as the method itself says at once; nobody may begin between the two
         for make_way in tuple(_makers_of_way):
             make_way()
         return prepare(profile)

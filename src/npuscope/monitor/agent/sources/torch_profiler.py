@@ -1,6 +1,8 @@
 """Activities of a process that uses stock PyTorch: operators, collectives, allocations, user ranges, a GPU's work.
 
-User ranges alone need nothing of PyTorch's profiler and cost next to nothing; every other kind does, in windows.
+User ranges, and collectives that Python code issues, need nothing of PyTorch's profilers and cost next to nothing;
+operators are recorded by one that cannot harm a running job (`torch_recorder`), a GPU's work by the other one, on a
+thread where it cannot (`torch_window`).
 """
 
 from __future__ import annotations
@@ -8,28 +10,32 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from npuscope.monitor.activity.kinds import Kind
 from npuscope.monitor.activity.strings import Strings
 from npuscope.monitor.agent.sources.source import Deliver, Unavailable
 from npuscope.monitor.agent.sources.torch_ranges import TorchRanges
-from npuscope.monitor.agent.sources.torch_window import Plan
+from npuscope.monitor.agent.sources.torch_recording import TorchRecording
 from npuscope.monitor.agent.sources.torch_windows import TorchWindows
 
-HOST_KINDS = frozenset({Kind.MARKER, Kind.API, Kind.MEMORY, Kind.COMMUNICATION})
+RECORDED = frozenset({Kind.API, Kind.MEMORY, Kind.COMMUNICATION})
+HOST_KINDS = RECORDED | {Kind.MARKER}
 DEVICE_KINDS = frozenset({Kind.KERNEL, Kind.RUNTIME_API, Kind.MEMCPY, Kind.MEMSET})
+ON_DEVICE = DEVICE_KINDS | {Kind.COMMUNICATION}
+RECORDING = TorchRecording()
+WINDOWS = TorchWindows()
 
 
 class TorchSource:
-    """Operators as API (`aten::mm`), gloo's and NCCL's collectives as Communication, allocations as Memory,
-    `record_function` as Marker, and a GPU's kernels, copies, sets and runtime calls."""
+    """Operators of the main thread as API (`aten::mm`), gloo's and NCCL's collectives as Communication, allocations as
+    Memory, `record_function` as Marker, and a GPU's kernels, copies, sets and runtime calls."""
 
     name = "torch"
 
     def __init__(self) -> None:
         self._ranges = TorchRanges()
-        self._windows = TorchWindows()
+        self._recording = self._windows = False
+        self._lost: Mapping[str, int] = {}
 
     @property
     def kinds(self) -> frozenset[Kind]:
@@ -37,81 +43,96 @@ class TorchSource:
         work where there is no better source for it."""
         if "torch_npu" in sys.modules:
             return frozenset({Kind.MARKER})
-        return HOST_KINDS | DEVICE_KINDS if uses_gpu() and not has_cupti() else HOST_KINDS
+        host = HOST_KINDS if _counts_memory() else HOST_KINDS - {Kind.MEMORY}
+        return host | DEVICE_KINDS if _records_device() else host
 
     def start(self, kinds: frozenset[Kind], strings: Strings, deliver: Deliver) -> None:
         """Collect. Raises Unavailable when PyTorch is not imported or cannot do it, and when another profiler runs
-        and nothing but what needs one is asked for; with ranges asked for too, the windows wait for the other to end.
+        and nothing but what needs one is asked for; with ranges asked for too, the rest waits for the other to end.
         """
         self.stop()
         if "torch.autograd.profiler" not in sys.modules:
             raise Unavailable("PyTorch is not imported in this process")
-        self._strings, self._deliver = strings, deliver
-        marked, recorded = self._divided(kinds)
-        if recorded:
-            self._windows.start(recorded, _plan(recorded), strings, deliver, wait=marked)
-        if marked:
-            self._ranges.start(strings, deliver)
+        self._strings, self._deliver, self._lost = strings, deliver, {}
+        try:
+            self.change(kinds)
+        except Unavailable:
+            self.stop()
+            raise
 
     def change(self, kinds: frozenset[Kind]) -> None:
         """Collect other kinds from now on."""
-        marked, recorded = self._divided(kinds)
-        if marked and not self._ranges.running:
-            self._ranges.start(self._strings, self._deliver)
-        elif not marked:
-            self._ranges.stop()
+        ours = kinds & self.kinds
+        marked, recorded = Kind.MARKER in ours, ours & RECORDED
+        on_device = ours & ON_DEVICE if _records_device() else frozenset()
         if not recorded:
-            self._windows.stop()
-        elif self._windows.running:
-            self._windows.change(recorded, _plan(recorded))
+            self._end_recording()
+        elif self._recording:
+            RECORDING.change(recorded)
         else:
-            self._windows.start(recorded, _plan(recorded), self._strings, self._deliver, wait=marked)
+            RECORDING.start(recorded, self._strings, self._deliver, wait=marked)
+            self._recording = True
+        if not on_device:
+            self._end_windows()
+        elif self._windows:
+            WINDOWS.change(on_device)
+        else:
+            WINDOWS.start(on_device, self._strings, self._deliver, wait=marked)
+            self._windows = True
+        if not marked:
+            self._ranges.stop()
+        elif not self._ranges.running:
+            self._ranges.start(self._strings, self._deliver)
 
     def step(self, number: int) -> None:
-        """The job has taken a step: windows change between steps. On the job's thread; cheap, never raises."""
-        self._windows.step()
+        """The job has taken a step. On the job's thread; cheap, never raises."""
+        RECORDING.step()
 
     def flush(self) -> None:
         """Deliver what is complete so far."""
         self._ranges.flush()
-        self._windows.flush()
+        if self._recording:
+            RECORDING.flush()
+        if self._windows:
+            WINDOWS.flush()
 
     def stop(self) -> None:
         """Deliver the rest and stop."""
+        self._end_recording()
+        self._end_windows()
         self._ranges.stop()
-        self._windows.stop()
+
+    def leave(self) -> None:
+        """The job is about to end the agent, on its own thread."""
+        RECORDING.leave()
 
     def abandon(self) -> None:
         """In a fork: let go of everything."""
         self._ranges.abandon()
-        self._windows.abandon()
+        if self._recording:
+            RECORDING.abandon()
+        if self._windows:
+            WINDOWS.abandon()
+        self._recording = self._windows = False
 
     @property
     def losses(self) -> Mapping[str, int]:
-        """Records, windows and stretches of time that were lost since the last start."""
+        """Records, recordings and stretches of time that were lost since the last start."""
         ranges = {"ranges beyond what may wait": self._ranges.lost} if self._ranges.lost else {}
-        return {**ranges, **self._windows.losses}
+        recorded = RECORDING.losses if self._recording else {}
+        return {**ranges, **self._lost, **recorded, **(WINDOWS.losses if self._windows else {})}
 
-    def _divided(self, kinds: frozenset[Kind]) -> tuple[bool, frozenset[Kind]]:
-        """Whether ranges are asked for, and what is to be recorded in windows."""
-        ours = kinds & self.kinds
-        return Kind.MARKER in ours, ours - {Kind.MARKER}
+    def _end_recording(self) -> None:
+        if self._recording:
+            self._recording = False
+            RECORDING.stop()
+            self._lost = {**self._lost, **RECORDING.losses}
 
-
-def _plan(kinds: frozenset[Kind]) -> Plan:
-    """What windows must record for these kinds."""
-    return Plan(
-        memory=Kind.MEMORY in kinds,
-        shapes=Kind.COMMUNICATION in kinds and _initialised() is not None,
-        devices=uses_gpu() and not has_cupti(),
-    )
-
-
-def _initialised() -> Any:
-    """torch.distributed, once the job has groups; it is never imported for us."""
-    module = sys.modules.get("torch.distributed")
-    ready = module is not None and module.is_available() and module.is_initialized()
-    return module if ready else None
+    def _end_windows(self) -> None:
+        if self._windows:
+            self._windows = False
+            WINDOWS.stop()
+            self._lost = {**self._lost, **WINDOWS.losses}
 
 
 def uses_gpu() -> bool:
@@ -123,3 +144,14 @@ def uses_gpu() -> bool:
 def has_cupti() -> bool:
     """Whether another source reads a GPU's records; the driver has one reader at a time."""
     return importlib.util.find_spec("cupti") is not None
+
+
+def _counts_memory() -> bool:
+    """Whether PyTorch can tell of allocations; on devices that it does not expect it would write a line for each."""
+    accelerator = getattr(sys.modules.get("torch"), "accelerator", None)
+    device = accelerator.current_accelerator() if accelerator is not None else None
+    return device is None or device.type == "cuda"
+
+
+def _records_device() -> bool:
+    return uses_gpu() and not has_cupti()

@@ -1,8 +1,11 @@
 """The user ranges of stock PyTorch (`torch.profiler.record_function`) as Marker records, without PyTorch's profiler.
 
-A range costs its owner about 18 microseconds without us. While we collect, the class's own two methods are wrapped and
-a range costs one or two microseconds more; otherwise they are PyTorch's again. Ranges that C++ code opens, and ranges
+A range costs its owner about 18 microseconds without us. While we collect, the class's own methods are wrapped and a
+range costs one or two microseconds more; otherwise they are PyTorch's again. Ranges that C++ code opens, and ranges
 inside TorchScript or compiled functions, do not come by here.
+
+On a thread whose operators are recorded, ranges do not go on to PyTorch at all: `torch_recorder` says why. Nobody
+misses them, since another recorder on that thread begins with ours gone, and does not have ranges from before it.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from itertools import count
-from threading import get_native_id
+from threading import get_ident, get_native_id
 from time import time_ns
 from typing import Any
 
@@ -31,9 +34,54 @@ FIRST_NUMBER = 1 << 40
 MOST = 1 << 19
 """Records that wait to be delivered, at most; those beyond are counted and lost."""
 _MARK = "_npuscope_range"
+_KEPT = "_npuscope_kept"
 
 Row = tuple[int, int, int, int, str]
 """Flag, time, number, thread, name."""
+
+
+class Hook:
+    """What is done at PyTorch's ranges. One for a process."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] | None = None
+        """Where ranges are noted."""
+        self.lose: Callable[[], None] = lambda: None
+        self.kept = 0
+        """The thread whose ranges do not go on to PyTorch, 0 for none."""
+        self.inside = 0
+        """Ranges that did not go on to PyTorch and have not ended; PyTorch's own method would not end them."""
+        self._holders: set[str] = set()
+        self._restore: Callable[[], None] | None = None
+        self._lock = threading.RLock()  # a signal's handler may have ranges too
+
+    def hold(self, holder: str) -> None:
+        """Wrap the methods, for one of those who need it."""
+        with self._lock:
+            self._holders.add(holder)
+            if self._restore is None:
+                self._restore = _wrap(sys.modules["torch.autograd.profiler"].record_function, self)
+
+    def release(self, holder: str = "") -> None:
+        """Give PyTorch its methods back when nobody needs it any more."""
+        with self._lock:
+            self._holders.discard(holder)
+            if not self._holders and not self.inside and self._restore is not None:
+                self._restore()
+                self._restore = None
+
+    def ended(self) -> None:
+        """A range has ended that did not go on to PyTorch."""
+        self.inside -= 1
+        if not self.inside and not self._holders:
+            self.release()
+
+    def abandon(self) -> None:
+        """In a fork: the lock may be held by a thread that is not here."""
+        self._lock, self.kept = threading.RLock(), 0
+
+
+HOOK = Hook()
 
 
 class TorchRanges:
@@ -42,14 +90,9 @@ class TorchRanges:
     def __init__(self) -> None:
         self.lost = 0
         self._rows: list[Row] = []
-        self._next = count(FIRST_NUMBER).__next__
-        self._restore: Callable[[], None] | None = None
         self._lock = threading.Lock()  # of those who deliver
-
-    @property
-    def running(self) -> bool:
+        self.running = False
         """Whether ranges are taken."""
-        return self._restore is not None
 
     def start(self, strings: Strings, deliver: Deliver) -> None:
         """Take ranges from now on."""
@@ -57,7 +100,9 @@ class TorchRanges:
         self.lost = 0
         self._strings, self._names, self._deliver = strings, Numbered(strings), deliver
         self._rows = []
-        self._restore = wrap(sys.modules["torch.autograd.profiler"].record_function, self._rows, self._next, self._lose)
+        HOOK.rows, HOOK.lose = self._rows, self._lose
+        HOOK.hold("ranges")
+        self.running = True
 
     def flush(self) -> None:
         """Deliver what has come."""
@@ -71,16 +116,16 @@ class TorchRanges:
 
     def stop(self) -> None:
         """Deliver the rest and give PyTorch its methods back."""
-        if self._restore is not None:
-            self._restore()
-            self._restore = None
+        if self.running:
+            self.abandon()
             self.flush()
 
     def abandon(self) -> None:
         """In a fork: nothing is delivered any more."""
-        if self._restore is not None:
-            self._restore()
-            self._restore = None
+        if self.running:
+            self.running = False
+            HOOK.rows = None
+            HOOK.release("ranges")
 
     def _lose(self) -> None:
         self.lost += 1
@@ -101,37 +146,59 @@ class TorchRanges:
         )  # fmt: skip
 
 
-def wrap(owner: Any, rows: list[Row], following: Callable[[], int], lose: Callable[[], None]) -> Callable[[], None]:
-    """Note each range of `record_function` in `rows`; returns what undoes it. The wrappers keep PyTorch's own methods
-    reachable (`__wrapped__`), because TorchScript reads their source."""
-    enter, leave = owner.__enter__, owner.__exit__
+_next = count(FIRST_NUMBER).__next__
+
+
+def _wrap(owner: Any, hook: Hook) -> Callable[[], None]:
+    """Wrap the class's methods; returns what undoes it. The wrappers keep PyTorch's own methods reachable
+    (`__wrapped__`), because TorchScript reads their source."""
+    enter, leave, later = owner.__enter__, owner.__exit__, owner._call_end_callbacks_on_future
     start, end = int(Flag.START), int(Flag.END)
 
     @functools.wraps(enter)
     def __enter__(self: Any) -> Any:
-        if len(rows) < MOST:
-            number = following()
-            self.__dict__[_MARK] = number
-            rows.append((start, time_ns(), number, get_native_id(), str(self.name)))
-        else:
-            lose()
+        rows = hook.rows
+        if rows is not None:
+            if len(rows) < MOST:
+                number = _next()
+                self.__dict__[_MARK] = number, rows
+                rows.append((start, time_ns(), number, get_native_id(), str(self.name)))
+            else:
+                hook.lose()
+        if hook.kept and hook.kept == get_ident():
+            self.__dict__[_KEPT] = True
+            hook.inside += 1
+            return self
         return enter(self)
 
     @functools.wraps(leave)
     def __exit__(self: Any, *reason: Any) -> Any:
         try:
-            return leave(self, *reason)
+            if not self.__dict__.pop(_KEPT, False):
+                return leave(self, *reason)
+            hook.ended()
+            return None
         finally:
-            number = self.__dict__.pop(_MARK, None)
-            if number is not None:
-                rows.append((end, time_ns(), number, get_native_id(), str(self.name)))
+            number, noted = self.__dict__.pop(_MARK, (0, None))
+            if noted is hook.rows and noted is not None:
+                noted.append((end, time_ns(), number, get_native_id(), str(self.name)))
+
+    @functools.wraps(later)
+    def _call_end_callbacks_on_future(self: Any, future: Any) -> Any:
+        return future if _KEPT in self.__dict__ else later(self, future)
+
+    wrapped = {
+        "__enter__": (enter, __enter__),
+        "__exit__": (leave, __exit__),
+        "_call_end_callbacks_on_future": (later, _call_end_callbacks_on_future),
+    }
 
     def restore() -> None:
-        # Whoever has wrapped ours meanwhile keeps it; it then only calls through.
-        if owner.__enter__ is __enter__:
-            owner.__enter__ = enter
-        if owner.__exit__ is __exit__:
-            owner.__exit__ = leave
+        for name, (theirs, ours) in wrapped.items():
+            # Whoever has wrapped ours meanwhile keeps it; it then only calls through.
+            if getattr(owner, name) is ours:
+                setattr(owner, name, theirs)
 
-    owner.__enter__, owner.__exit__ = __enter__, __exit__
+    for name, (_, ours) in wrapped.items():
+        setattr(owner, name, ours)
     return restore

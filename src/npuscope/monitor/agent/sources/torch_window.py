@@ -1,12 +1,9 @@
-"""One stretch of recording by PyTorch's profiler: opened, closed, and never heard of by the job.
+"""One stretch of recording a GPU's work by PyTorch's profiler: opened and closed by a thread of ours, on which no
+operator runs.
 
-What was found out about PyTorch 2.13, and what this relies on:
-
-* With `profile_all_threads` the operators of every thread are recorded, and the window may be opened and closed by any
-  thread. Allocations are reported only to a window that the allocating thread itself has opened (a *bound* window),
-  and only that thread may close it.
-* Closing holds the interpreter's lock for 3 to 6 microseconds a record, so windows are short.
-* One window at a time: a second one steals the records of the first, and closing the first then ends the process.
+The profiler asks the GPU's driver for what every thread of the process has it do, but notes operators of the one thread
+that opened it only, so no operator of the job ever holds on to a window (`torch_recorder` says what happens else).
+There is one such profiler in a process: while the job uses it, nobody else may.
 """
 
 from __future__ import annotations
@@ -16,51 +13,32 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from npuscope.monitor.agent.sources.source import Unavailable
+from npuscope.monitor.agent.sources.torch_rivals import original
 
 LOG_LEVEL = "_ZN9libkineto6Logger14severityLevel_E"
 SILENT = 6
 """Above the profiler library's highest level of messages, USDT = 5."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a window records besides operators."""
-
-    memory: bool = False
-    """Allocations; makes the window a bound one."""
-    shapes: bool = False
-    """Shapes and types of inputs: how much a collective of the host moves."""
-    devices: bool = False
-    """Kernels, copies and calls of a GPU."""
-
-
-def demand() -> None:
-    """Raises Unavailable where this PyTorch cannot do what the file says."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        raise Unavailable("PyTorch is not imported in this process")
-    if not hasattr(sys.modules.get("torch.autograd.profiler"), "_is_profiler_enabled") or _settings(Plan()) is None:
-        version = getattr(torch, "__version__", "of an unknown version")
-        raise Unavailable(f"PyTorch {version} cannot record all threads; 2.4 and later can")
-
-
-def open_window(plan: Plan) -> None:
+def open_window() -> None:
     """Record from now on. Raises Unavailable, and then nothing is recorded."""
-    autograd = sys.modules["torch"]._C._autograd
-    config, activities = _settings(plan), _activities(plan)
-    with _quiet():
-        try:
-            autograd._prepare_profiler(config, activities)
-            with _quiet():  # preparing for the first time sets the level of messages
-                autograd._enable_profiler(config, activities)
-        except Exception as error:
-            raise Unavailable(f"PyTorch's profiler does not start: {error}") from error
+    torch = sys.modules["torch"]
+    inner = torch._C._profiler
+    try:
+        # Sizes of copies and names of groups are told on demand only.
+        more = inner._ExperimentalConfig(expose_kineto_event_metadata=True)
+        config = inner.ProfilerConfig(inner.ProfilerState.KINETO, False, False, False, False, False, more)
+        activities = {inner.ProfilerActivity.CUDA}
+        torch._C._autograd._prepare_profiler(config, activities)  # the first time, this sets the level of messages
+        with _quiet():
+            original("_enable_profiler")(config, activities)
+    except Exception as error:
+        raise Unavailable(f"PyTorch's profiler does not start: {error}") from error
 
 
 def close_window() -> Any:
@@ -70,25 +48,6 @@ def close_window() -> Any:
             return sys.modules["torch"]._C._autograd._disable_profiler()
         except Exception as error:
             raise Unavailable(f"PyTorch's profiler does not stop: {error}") from error
-
-
-def _settings(plan: Plan) -> Any:
-    inner = sys.modules["torch"]._C._profiler
-    more: dict[str, bool] = {"profile_all_threads": not plan.memory}
-    if plan.devices:
-        more["expose_kineto_event_metadata"] = True  # sizes of copies, names of groups
-    try:
-        experimental = inner._ExperimentalConfig(**more)
-        return inner.ProfilerConfig(
-            inner.ProfilerState.KINETO, plan.shapes, plan.memory, False, False, False, experimental
-        )
-    except (AttributeError, TypeError):
-        return None
-
-
-def _activities(plan: Plan) -> set[Any]:
-    known = sys.modules["torch"]._C._profiler.ProfilerActivity
-    return {known.CPU, known.CUDA} if plan.devices else {known.CPU}
 
 
 @contextlib.contextmanager

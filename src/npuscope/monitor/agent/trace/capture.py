@@ -53,11 +53,15 @@ class Capture:
         torch = _torch()
         if torch.autograd.profiler._is_profiler_enabled:
             raise Refused("the program runs torch.profiler itself, and there is one profiler in a process")
-        activities, self.devices = _activities(torch, self.request)
+        self.devices = _devices(torch) if self.request.device else ()
         with self._preemption.ours():
             try:
-                self._profiler = torch.profiler._KinetoProfile(
-                    activities=activities,
+                # Not torch.profiler's: that one imports PyTorch's compiler when it starts, which takes seconds and
+                # breaks a program that is about to import it on another thread.
+                self._profiler = torch.autograd.profiler.profile(
+                    use_cpu=self.request.cpu or not self.devices,
+                    use_device=self.devices[0] if self.devices else None,
+                    use_kineto=True,
                     record_shapes=self.request.shapes,
                     profile_memory=self.request.memory,
                     with_stack=self.request.stack,
@@ -65,7 +69,7 @@ class Capture:
                     with_modules=self.request.modules,
                     experimental_config=_settings(torch, self.request),
                 )
-                self._profiler.prepare_trace()
+                self._profiler._prepare_trace()
             except Exception as error:
                 self._profiler = None
                 raise Refused(f"PyTorch's profiler does not start: {error}") from None
@@ -77,7 +81,7 @@ class Capture:
                 self._guarded(extra.start)
         try:
             with self._preemption.ours():
-                self._profiler.start_trace()
+                self._profiler._start_trace()
         except Exception as error:
             self._end_extras()
             raise Refused(f"PyTorch's profiler does not start: {error}") from None
@@ -87,7 +91,7 @@ class Capture:
     def step(self, number: int) -> None:
         """The program's thread begins a step."""
         self._close_range()
-        record = sys.modules["torch"].profiler.record_function(f"{STEP}{number}")
+        record = sys.modules["torch"].autograd.profiler.record_function(f"{STEP}{number}")
         record.__enter__()
         self._range, self._range_thread, self.unfinished = record, threading.get_ident(), number
 
@@ -97,7 +101,7 @@ class Capture:
         self._end_extras()
         with contextlib.suppress(Exception):
             if self._profiler is not None:
-                self._profiler.stop_trace()
+                self._profiler.__exit__(None, None, None)
         self._profiler = None
 
     def finish(self, whole_step: bool, partial: str = "") -> Path:
@@ -108,7 +112,7 @@ class Capture:
         self._preemption.remove()
         profiler, self._profiler = self._profiler, None
         began = time.perf_counter_ns()
-        profiler.stop_trace()
+        profiler.__exit__(None, None, None)
         ended = time.time_ns()
         stopped = time.perf_counter_ns()
         extras = self._end_extras()
@@ -116,7 +120,7 @@ class Capture:
         try:
             (part / naming.RAW).mkdir(mode=naming.MODE, parents=True)
             (part / naming.LOGS).mkdir(mode=naming.MODE)
-            profiler.export_chrome_trace(str(part / naming.EVENTS))
+            profiler.kineto_results.save(str(part / naming.EVENTS))
             _require_export(part / naming.EVENTS)
             os.chmod(part / naming.EVENTS, naming.FILE_MODE)
             exported = time.perf_counter_ns()
@@ -174,33 +178,21 @@ class Capture:
 
 def _torch() -> Any:
     torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "profiler"):
+    if torch is None or getattr(torch.__spec__, "_initializing", False):
         raise Refused("PyTorch is not imported in this process")
     return torch
 
 
-def _activities(torch: Any, request: Request) -> tuple[list[Any], tuple[str, ...]]:
-    """What to record: the processor, and whatever device the process has in the place of an NPU."""
-    kinds = torch.profiler.ProfilerActivity
-    supported = torch.profiler.supported_activities()
-    devices = [
-        (name, getattr(kinds, name))
-        for name in ("CUDA", "XPU", "PrivateUse1")
-        if request.device and getattr(kinds, name, None) in supported and _there(torch, name)
-    ]
-    if request.cpu or not devices:
-        return [kinds.CPU, *(kind for _, kind in devices)], tuple(name for name, _ in devices)
-    return [kind for _, kind in devices], tuple(name for name, _ in devices)
+def _devices(torch: Any) -> tuple[str, ...]:
+    """The device that the process uses in the place of an NPU, if any: a trace must not be what first touches it."""
+    backend = torch._C._get_privateuse1_backend_name()
+    return tuple(name for name in ("cuda", "xpu", backend) if _in_use(torch, name))[:1]
 
 
-def _there(torch: Any, name: str) -> bool:
-    """Whether there is a device of the kind, and the process uses it: a trace must not be what first touches it."""
+def _in_use(torch: Any, name: str) -> bool:
     try:
-        if name == "CUDA":
-            return bool(torch.cuda.is_available() and torch.cuda.is_initialized())
-        if name == "XPU":
-            return bool(torch.xpu.is_available())
-        return bool(torch._C._get_privateuse1_backend_name() != "privateuseone")
+        module = getattr(torch, name, None)
+        return bool(module and module.is_available() and getattr(module, "is_initialized", lambda: True)())
     except Exception:
         return False
 

@@ -30,13 +30,15 @@ class Job:
         self.folder: Path | None = None
         """Where the data is, once it is."""
         self.over = False
+        self.began = threading.Event()
+        """Of a trace by time."""
         self.done = threading.Event()
         """Set by the owner when it is over."""
         self.problem = ""
         self.due = False
-        """Of a trace by time that records memory: it begins with the next step, on the program's thread, and ends
-        with the first one after its time."""
-        self._ends = 0.0
+        """Of a trace by time: the next step begins it."""
+        self.expired = False
+        """Of a trace by time: the next step ends it, on the thread and at the place where it harms least."""
         self.first = -1
         """The first step; -1 while that is open, and for a trace by time."""
         self.end = -1
@@ -48,10 +50,6 @@ class Job:
         self._preempted = preempted
         self._capture: Capture | None = None
         self._recording = False
-
-    @property
-    def _steps_are_whole(self) -> bool:
-        return self.request.start_step is not None or self.due
 
     @property
     def running(self) -> bool:
@@ -77,7 +75,7 @@ class Job:
                 raise Refused(f"step {self.first} has passed: the process is at step {number}")
             self._prepare()
         if number >= self.end:
-            self.finish()
+            self.finish(at_step=True)
             return
         if not self._recording and number >= self.first + self.request.warmup:
             self._begin()
@@ -85,29 +83,32 @@ class Job:
             self._capture.step(number)
 
     def _step_by_time(self, number: int) -> None:
-        if self.due and not self._recording:
-            self.begin_by_time()
-            self._ends = time.monotonic() + self.request.duration_ms / 1000
-        elif self.due and time.monotonic() >= self._ends:
-            self.finish()
+        if self.expired:
+            self.finish(at_step=True)
             return
+        if self.due:
+            self.begin_by_time()
         if self._recording and self._capture:
             self._capture.step(number)
 
     def begin_by_time(self) -> None:
-        """Start to record now. Raises Refused."""
+        """Start to record now, unless it has begun. Raises Refused."""
+        if self.running:
+            return
         self._prepare()
         self._begin()
+        self.began.set()
 
-    def finish(self, partial: str = "") -> None:
-        """End, write, and have the data parsed; `partial` is why it is shorter than asked for. Raises OSError."""
+    def finish(self, partial: str = "", at_step: bool = False) -> None:
+        """End, write, and have the data parsed; `partial` is why it is shorter than asked for, `at_step` says that a
+        step has just ended. Raises OSError."""
         capture, self._capture = self._capture, None
         self.over = True
         if capture is None or not self._recording:
             self._drop(capture)
             return
         try:
-            self.folder = capture.finish(whole_step=self._steps_are_whole and not partial, partial=partial)
+            self.folder = capture.finish(whole_step=at_step, partial=partial)
         finally:
             if self.parser:
                 self.parser.release()
@@ -124,6 +125,7 @@ class Job:
     def cancel(self) -> None:
         """There will be no trace."""
         self.over = True
+        self.began.set()  # nobody waits for it any more
         capture, self._capture = self._capture, None
         self._drop(capture)
 

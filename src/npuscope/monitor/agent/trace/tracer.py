@@ -21,6 +21,8 @@ IDLE, RUNNING, READY = 0, 1, 2
 WAIT_VARIABLE = "NPUSCOPE_TRACE_STEP_WAIT"
 WAIT_SECONDS = 30.0
 """For so long a process that has never taken a step is waited for; then the trace is taken by time."""
+PATIENCE_SECONDS = 2.0
+"""For so long the next step of a program is waited for that has taken some."""
 NAME = "npuscope-trace"
 CLOCK_SECONDS = 0.5
 """How often the wall clock is looked at while its time is awaited: it may be set meanwhile."""
@@ -107,6 +109,7 @@ class Tracer:
             if self._job is not None:
                 self._log.warning("a later request takes the place of one that has not begun")
                 self._job.cancel()
+                self._job.done.set()
             parser = self._parser() if request.asynchronous else None
             self._job = Job(request, folder, parser, self._log, self._preempted)
         self._log.info(f"a trace is planned: {_when(request)}, into {folder}")
@@ -159,19 +162,26 @@ class Tracer:
         return True
 
     def _by_time(self, job: Job) -> None:
+        """A trace by time begins and ends with steps of the program, where it takes any: on its own thread, in the
+        midst of nothing. Only a program that takes none for a while is not waited for."""
         while (left := job.request.start_ms / 1000 - time.time()) > 0:
             if job.done.wait(min(left, CLOCK_SECONDS)):
                 return
-        if job.request.memory and not self._never_steps(job):
+        if self._step or (job.request.memory and not self._never_steps(job)):
             job.due = True
+            job.began.wait(None if job.request.memory else PATIENCE_SECONDS)
+        self._act(job, lambda one: one.begin_by_time())
+        if job.done.wait(job.request.duration_ms / 1000):
             return
+        job.expired = True
+        # Where memory is recorded, the thread that began is the only one that can end.
+        if not job.done.wait(None if job.request.memory else PATIENCE_SECONDS if self._step else 0):
+            self._act(job, lambda one: one.finish())
+
+    def _act(self, job: Job, action: Callable[[Job], None]) -> None:
         with self._lock:
             if self._job is job:
-                self._guarded(job, lambda one: one.begin_by_time())
-        if not job.done.wait(job.request.duration_ms / 1000):
-            with self._lock:
-                if self._job is job:
-                    self._guarded(job, lambda one: one.finish())
+                self._guarded(job, action)
 
     def _preempted(self) -> None:
         """The program starts a profiler of its own."""

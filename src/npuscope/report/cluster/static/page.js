@@ -15,6 +15,7 @@ document.getElementById("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
   document.dispatchEvent(new Event("themechange"));
 });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("themechange")));
 showFindings(data);
 showTables(data);
 showMaps(data).then(() => (document.documentElement.dataset.ready = "yes"));

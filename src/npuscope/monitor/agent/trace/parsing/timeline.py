@@ -6,6 +6,7 @@ end on another thread) get tracks of their own, because readers drop what overla
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -91,7 +92,8 @@ def _opening(model: Model) -> bytes:
     }
     if metadata.get("partial"):
         header["partial"] = metadata["partial"]
-    return orjson.dumps(header)[:-1] + b',"traceEvents":['
+    # With spaces: HolisticTraceAnalysis looks for the rank in the text.
+    return json.dumps(header).encode()[:-1] + b', "traceEvents": ['
 
 
 def _moved(text: bytes, piece: Piece, tracks: dict[int, int]) -> bytes:
