@@ -24,7 +24,8 @@ def operand_keys(rows: LaunchRows, operands: Operands, which: np.ndarray, addres
     first = operands.first[which]
     counts = operands.first[which + 1] - first
     _mix(keys, slice(None), counts)
-    facts = (operands.space, operands.writes, address, *(operands.shape[part] for part in SHAPE))
+    same = np.unique(operands.shape.table[list(SHAPE)], axis=1, return_inverse=True)[1].reshape(-1)
+    facts = ((same[operands.shape.kind] << 8) + operands.space * 2 + operands.writes, address)
     place, number = np.arange(which.size), 0
     while (place := place[counts[place] > number]).size:
         for fact in facts:

@@ -8,6 +8,7 @@ import numpy as np
 
 from npuscope.profiler.profile import Profile
 from npuscope.report.page.blobs import Blobs
+from npuscope.trace.timeline import Lane
 
 MOST_DETAILS = 20_000
 """Slices whose operands are all carried; beyond it a slice shows those of the first run of its instruction."""
@@ -21,7 +22,8 @@ def timeline_payload(profile: Profile, blobs: Blobs, room: int) -> tuple[dict[st
     core, lane, shown = timeline.slice("core"), timeline.slice("lane"), profile.placed.drawn  # as the files have it
     start = shown.start
     kept = _whole_cores(core, len(timeline.launch.cores), room)
-    order = np.lexsort((start, lane, core))
+    span = int(start.max(initial=0)) + 2  # one axis, on which pipes lie behind each other; a start may be -1
+    order = np.argsort((core * (max(Lane) + 1) + lane) * span + start, kind="stable")
     order = order[kept[core[order]] & (start[order] >= 0)]
     begin = start[order]
     end = np.maximum(shown.end[order], begin)
