@@ -64,7 +64,7 @@ def test_it_changes_while_the_monitor_runs(job: Job) -> None:
     steps(job, 4)
     monitor(job.daemon, "--mspti-activity-kind", "Kernel,MemCpy", "--filter", "Kernel:Conv")
     wait_until(lambda: job.daemon.ask('{"fn":"getStatus"}')["summary"]["waiting"] == 0, 60)
-    steps(job, 12)
+    steps(job, 150)  # it has been fetched, but not yet been obeyed
     seen = len(log(job.folder, job.pid))
     monitor(job.daemon, "--npu-monitor-stop")
     wait_until(lambda: len(runs(job.folder, job.pid)) == before + 1, 90)
