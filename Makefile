@@ -14,6 +14,14 @@ DEMO := $(VENV)/.stamp-demo
 TOOLS := chromium chromedriver cc jq
 APT = apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver gcc libc6-dev jq
 
+# Two stories of running jobs, which mostly wait: the second one goes on meanwhile, and is shown after the first.
+SLOW_RANK := build/slow-rank.txt
+define LIVE
+mkdir -p build; $(BIN)/python examples/torch/slow_rank.py > $(SLOW_RANK) 2>&1 & slow=$$!; trap 'kill $$slow' INT TERM; \
+	$(BIN)/python examples/torch/live_trace.py; first=$$?; wait $$slow; second=$$?; \
+	printf '\n== The slow one among the ranks of a job is named. ==\n'; cat $(SLOW_RANK); exit $$((first + second))
+endef
+
 # After a command that must have found something.
 EXPECT_FINDINGS = status=$$?; if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; \
 	exit 1; fi
@@ -54,8 +62,7 @@ demo: $(DEMO)
 	@printf '\n== Where the time of a kernel goes, on which lines, and what to do about it: ==\n\n'
 	@$(BIN)/npuscope profile -o build/profile examples/pyasc/softmax_rows.py
 	@printf '\n== PyTorch jobs are traced while they run, without a change to their code. ==\n'
-	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(BIN)/python examples/torch/live_trace.py && \
-	printf '\n== The slow one among the ranks of a job is named. ==\n' && $(BIN)/python examples/torch/slow_rank.py; \
+	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(LIVE); \
 	else echo 'demo: PyTorch is not installed: what needs running jobs is left out'; fi
 
 test: $(SETUP)
