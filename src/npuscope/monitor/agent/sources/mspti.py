@@ -81,7 +81,7 @@ class MsptiSource:
         run = _Run(process, strings, deliver)
         try:
             run.subscribe(self._period)
-        except Unavailable:
+        except BaseException:
             process.lock.release()
             raise
         self._run = run
@@ -148,13 +148,16 @@ class _Run:
         self._pool.open()
         callbacks = self._pool.callbacks
         result = self._library.register(callbacks.request, callbacks.completed)
-        if result != abi.Result.SUCCESS:
+        try:
+            if result != abi.Result.SUCCESS:
+                raise Unavailable(self._why("msptiActivityRegisterCallbacks", result))
+            self._thread.start()
+        except BaseException:
             self._pool.close()
             self._library.unsubscribe()
-            raise Unavailable(self._why("msptiActivityRegisterCallbacks", result))
+            raise
         self._library.disable_domain(_DOMAIN)
         self._library.flush_period(period)
-        self._thread.start()
 
     def change(self, kinds: frozenset[Kind]) -> dict[Kind, str]:
         """Enable and disable; why not, for kinds that the library does not give."""
@@ -207,9 +210,10 @@ class _Run:
         """The thread: each returned buffer in its turn, until stopped and nothing is left."""
         try:
             while True:
+                stopping = self._stopping  # before looking: what came until then is seen
                 if (item := self._pool.oldest()) is not None:
                     self._handle(*item)
-                elif self._stopping:
+                elif stopping:
                     return
                 else:
                     self._pool.wait(1)
