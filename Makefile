@@ -14,18 +14,6 @@ DEMO := $(VENV)/.stamp-demo
 TOOLS := chromium chromedriver cc jq
 APT = apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver gcc libc6-dev jq
 
-# Two stories of running jobs, which mostly wait: the second one goes on meanwhile, and is shown after the first.
-SLOW_RANK := build/slow-rank.txt
-define LIVE
-mkdir -p build; $(BIN)/python examples/torch/slow_rank.py > $(SLOW_RANK) 2>&1 & slow=$$!; trap 'kill $$slow' INT TERM; \
-	$(BIN)/python examples/torch/live_trace.py; first=$$?; wait $$slow; second=$$?; \
-	printf '\n== The slow one among the ranks of a job is named. ==\n'; cat $(SLOW_RANK); exit $$((first + second))
-endef
-
-# After a command that must have found something.
-EXPECT_FINDINGS = status=$$?; if [ $$status -ne 1 ]; then echo "demo: exit code 1 (findings) expected, got $$status" >&2; \
-	exit 1; fi
-
 # The minor versions of Triton that are supported; each has an environment of its own.
 TRITONS := 3.8 3.9
 
@@ -54,16 +42,7 @@ $(DEMO): pyproject.toml | $(BIN)/pip
 	@touch $(DEMO)
 
 demo: $(DEMO)
-	$(BIN)/npuscope check examples/pyasc/add_flags.py
-	@printf '\n== Two kernels with a bug each; npuscope finds it and exits with 1. Here a tile is too long: ==\n\n'
-	@$(BIN)/npuscope check examples/bugs/add_tail_too_long.py; $(EXPECT_FINDINGS)
-	@printf '\n== Here a flag is missing: the vector unit does not wait for a copy. ==\n\n'
-	@$(BIN)/npuscope check examples/bugs/missing_flag.py; $(EXPECT_FINDINGS)
-	@printf '\n== Where the time of a kernel goes, on which lines, and what to do about it: ==\n\n'
-	@$(BIN)/npuscope profile -o build/profile examples/pyasc/softmax_rows.py
-	@printf '\n== PyTorch jobs are traced while they run, without a change to their code. ==\n'
-	@if $(BIN)/python -c 'import torch' 2>/dev/null; then $(LIVE); \
-	else echo 'demo: PyTorch is not installed: what needs running jobs is left out'; fi
+	@sh examples/demo.sh $(BIN)
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2

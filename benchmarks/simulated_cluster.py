@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from npuscope.monitor.agent.processors import sqlite_schema
 from npuscope.monitor.analysis.records import Collectives, Group, Marked, Ranges, Records
 
 BASE = 1_790_000_000_000_000_000
@@ -160,29 +161,8 @@ def all_records(run: Run, *, marked: bool = True) -> Iterator[Records]:
     return (records(run, rank, marked=marked) for rank in range(run.job.ranks))
 
 
-TABLES = {
-    "STRING_IDS": "id INTEGER, value TEXT",
-    "SESSION_TIME_INFO": "startTimeNs INTEGER, endTimeNs INTEGER",
-    "ENUM_MSTX_EVENT_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
-    "ENUM_HCCL_DATA_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
-    "ENUM_API_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
-    "META_DATA": "name TEXT, value TEXT",
-    "HOST_INFO": "hostUid TEXT, hostName TEXT",
-    "NPU_INFO": "id INTEGER, name TEXT",
-    "RANK_DEVICE_MAP": "rankId INTEGER, deviceId INTEGER",
-    "CANN_API": "startNs INTEGER, endNs INTEGER, type INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER",
-    "TASK": "startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, globalTaskId INTEGER, "
-    "globalPid INTEGER, taskType INTEGER, contextId INTEGER, streamId INTEGER, taskId INTEGER, modelId INTEGER",
-    "COMPUTE_TASK_INFO": "name INTEGER, globalTaskId INTEGER, blockNum INTEGER, mixBlockNum INTEGER, taskType INTEGER, "
-    "opType INTEGER, inputFormats INTEGER, inputDataTypes INTEGER, inputShapes INTEGER, outputFormats INTEGER, "
-    "outputDataTypes INTEGER, outputShapes INTEGER, attrInfo INTEGER, opState INTEGER, hf32Eligible INTEGER",
-    "COMMUNICATION_OP": "opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, groupName INTEGER, "
-    "opId INTEGER, relay INTEGER, retry INTEGER, dataType INTEGER, algType INTEGER, count NUMERIC, opType INTEGER, "
-    "deviceId INTEGER",
-    "MSTX_EVENTS": "startNs INTEGER, endNs INTEGER, eventType INTEGER, rangeId INTEGER, category INTEGER, "
-    "message INTEGER, globalTid INTEGER, endGlobalTid INTEGER, domainId INTEGER, connectionId INTEGER",
-}
-"""The monitor's tables, in its order of columns."""
+TABLES = {name: columns for name, columns in sqlite_schema.TABLES.items() if name != "STEP_TIME"}
+"""Those of the vendor's plug-in: steps are told by marks."""
 
 
 def file_name(rank: int, suffix: str = "db") -> str:

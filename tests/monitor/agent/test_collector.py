@@ -40,6 +40,18 @@ def test_a_late_look_does_not_lengthen_the_collection(bench: Bench) -> None:
     assert bench.processor.names == ["in"]
 
 
+def test_what_comes_before_a_late_look_and_began_after_the_end_is_left_out(bench: Bench) -> None:
+    bench.start(duration=1)
+    run, source = bench.processor.run, bench.source
+    bench.clock.offset += 3600 * 10**9  # the clock is set meanwhile
+    end = run.started + 3601 * 10**9
+    source.give("in", start=end - 1_000_000)
+    bench.clock.seconds += 1.003
+    source.deliver(source.kernels(["in", "out"], [end - 500_000, end + 500_000]))
+    bench.pass_seconds(0)
+    assert run.ended == end and bench.processor.names == ["in", "in"]
+
+
 def test_no_duration_runs_until_told_to_stop(bench: Bench) -> None:  # DUR-02
     bench.start()
     for _ in range(100):

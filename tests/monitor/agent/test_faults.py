@@ -23,8 +23,10 @@ atexit.register(lambda: open("times", "w").write(f"{times[0]} {time.monotonic()}
 import own_parts
 from npuscope.monitor import agent
 agent.start()
-while not os.path.exists("end"):
+given = 0
+while given < 5 or not os.path.exists("end"):
     own_parts.SOURCE.give("MatMul")
+    given += own_parts.SOURCE.deliver is not None
     time.sleep(0.01)
 times.append(time.monotonic())
 """

@@ -48,9 +48,11 @@ def test_only_what_it_names_is_collected(job: Job, filter: str, names: set[str])
 
 
 def test_bad_entries_are_named_in_the_log_and_by_the_command_line(job: Job) -> None:
+    before = len(runs(job.folder, job.pid))
     done = monitor(job.daemon, *START, "--duration", "0.1", "--filter", "InvalidKind:Op")
     assert "'InvalidKind:Op' is skipped" in done.stderr
     wait_until(lambda: "the filter entry 'InvalidKind:Op' is skipped" in log(job.folder, job.pid), 60)
+    wait_until(lambda: len(runs(job.folder, job.pid)) == before + 1, 90)  # it has begun, and is over
     shows(job.daemon, job.pid, monitor="Idle")
 
 
@@ -64,7 +66,7 @@ def test_it_changes_while_the_monitor_runs(job: Job) -> None:
     steps(job, 4)
     monitor(job.daemon, "--mspti-activity-kind", "Kernel,MemCpy", "--filter", "Kernel:Conv")
     wait_until(lambda: job.daemon.ask('{"fn":"getStatus"}')["summary"]["waiting"] == 0, 60)
-    steps(job, 150)  # it has been fetched, but not yet been obeyed
+    steps(job, 50)  # it has been fetched, but not yet been obeyed
     seen = len(log(job.folder, job.pid))
     monitor(job.daemon, "--npu-monitor-stop")
     wait_until(lambda: len(runs(job.folder, job.pid)) == before + 1, 90)

@@ -34,7 +34,8 @@ class Collection:
         """Records that were lost on the way to the processor, by reason."""
         self._log = log
         self._open = True
-        self._until: int | None = None
+        self.over: Callable[[], int | None] = lambda: None
+        """When it was over by the wall clock; None while it is not. What began after that is not wanted."""
         self._lock = threading.Lock()
 
     def deliver(self, batch: Batch) -> None:
@@ -50,8 +51,8 @@ class Collection:
             self._lose(LATE, len(batch))
             return
         kept = self.rules.keep(batch, self.run.strings)
-        if self._until is not None:
-            kept = before(kept, self._until)
+        if (until := self.over()) is not None:
+            kept = before(kept, until)
         if not len(kept):
             return
         self.processor.add(kept)
@@ -63,8 +64,9 @@ class Collection:
             self.lost[reason] += count
 
     def end(self, at: int) -> None:
-        """What begins after this moment of the wall clock is not wanted any more."""
-        self.run.ended = self._until = at
+        """It is over since this moment of the wall clock."""
+        self.run.ended = at
+        self.over = lambda: at
 
     def report(self, now: int) -> None:
         """Have the processor aggregate, send or write."""

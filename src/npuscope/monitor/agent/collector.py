@@ -163,12 +163,13 @@ class Collector:
         run = Run(Strings(), os.getpid(), rank(), self._clock.wall(), self._log.warning)
         collection = Collection(self._processor(command, run), self._filter(command), run, self._log)
         self._crew.start(command.kinds or DEFAULT_KINDS, run.strings, collection.deliver)
-        now = self._clock.monotonic()
-        run.started = self._clock.wall()
+        run.started, now = self._clock.wall(), self._clock.monotonic()  # in this order a pause makes it no shorter
         self._collection, self._lost = collection, 0
         self._interval = command.interval or self._interval
         self._next_report = now + self._interval
-        self._deadline = now + command.duration if command.duration else None
+        self._deadline = deadline = now + command.duration if command.duration else None
+        if deadline is not None:
+            collection.over = lambda: self._over(deadline)
         length = f"for {command.duration:g} s" if command.duration else "until told to stop"
         kinds = ", ".join(sorted(kind.label for kind in self._crew.kinds))
         self._log.info(f"the monitor collects {kinds} {length}, to {folder or 'the daemon'}")
@@ -205,6 +206,13 @@ class Collector:
             self._log.warning(f"lost so far: {_listed(self.losses)}")
             self._lost = lost
             self._tell(self.standing)
+
+    def _over(self, deadline: float) -> int | None:
+        """When a deadline was by the wall clock, or None while it is still to come. A pause while this is found out
+        makes it seem earlier and never later."""
+        wall = self._clock.wall()
+        late = self._clock.monotonic() - deadline
+        return wall - int(late * 1e9) if late >= 0 else None
 
     def _expire_if_due(self) -> None:
         if self._deadline is None or self._collection is None:

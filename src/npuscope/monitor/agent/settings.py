@@ -10,8 +10,6 @@ PERIOD_VARIABLE = "NPUSCOPE_POLL_SECONDS"
 PERIOD = 1.0
 SHORTEST, LONGEST = 0.05, 50.0
 """The daemon forgets a process that is silent for a minute."""
-SWITCHES = ("NPUSCOPE_AGENT", "MSMONITOR_USE_DAEMON")
-ON = "1"
 
 
 def period(environment: Mapping[str, str] = os.environ) -> float:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from npuscope.monitor.activity.kinds import BY_LABEL
 from npuscope.monitor.protocol.config import single, text
 
-KINDS = (
-    "Marker", "Kernel", "API", "Hccl", "Memory", "MemSet", "MemCpy", "Communication", "AclAPI", "NodeAPI", "RuntimeAPI",
-)  # fmt: skip
+KINDS = tuple(BY_LABEL)
 """The kinds of activity, as people write them."""
 
 

@@ -75,6 +75,22 @@ train(10**9)
     assert leftovers(tmp_path) == [] and traces(tmp_path / "out") == []
 
 
+def test_a_parser_that_is_late_hears_what_the_dead_has_said(tmp_path: Path) -> None:
+    """The program is gone when the parser first looks, and a fork of it holds the parser's input open."""
+    folder = tmp_path / "trace_ascend_pt"
+    part = tmp_path / "trace_ascend_pt.part"
+    part.mkdir()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    words = [sys.executable, "-m", "npuscope.monitor.agent.trace.parse", "--await", str(dead.pid)]
+    parser = subprocess.Popen(words, env=environment(tmp_path), stdin=subprocess.PIPE, text=True)
+    assert parser.stdin
+    parser.stdin.write(f"{folder}\n")
+    parser.stdin.flush()
+    assert parser.wait(60) == 0 and not part.exists()
+    parser.stdin.close()
+
+
 def test_what_the_dead_left_is_removed_by_the_next(tmp_path: Path) -> None:
     import socket
 

@@ -188,51 +188,6 @@ done:
   ret i64 %at
 }}
 
-; One field of %n records: 64 bits as they are.
-define void @field64(ptr %base, ptr %starts, i64 %n, ptr %out) {{
-entry:
-  %any = icmp sgt i64 %n, 0
-  br i1 %any, label %record, label %done
-record:
-  %i = phi i64 [0, %entry], [%next, %record]
-  %slot = getelementptr i32, ptr %starts, i64 %i
-  %short = load i32, ptr %slot
-  %unit = zext i32 %short to i64
-  %place = getelementptr i32, ptr %base, i64 %unit
-  %value = load i64, ptr %place, align 4
-  %to = getelementptr i64, ptr %out, i64 %i
-  store i64 %value, ptr %to
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %record, label %done
-done:
-  ret void
-}}
-
-; One field of %n records: 32 bits without sign to 64, and all ones, which stands for none, to -1.
-define void @field32(ptr %base, ptr %starts, i64 %n, ptr %out) {{
-entry:
-  %any = icmp sgt i64 %n, 0
-  br i1 %any, label %record, label %done
-record:
-  %i = phi i64 [0, %entry], [%next, %record]
-  %slot = getelementptr i32, ptr %starts, i64 %i
-  %short = load i32, ptr %slot
-  %unit = zext i32 %short to i64
-  %place = getelementptr i32, ptr %base, i64 %unit
-  %word = load i32, ptr %place
-  %wide = zext i32 %word to i64
-  %none = icmp eq i32 %word, -1
-  %value = select i1 %none, i64 -1, i64 %wide
-  %to = getelementptr i64, ptr %out, i64 %i
-  store i64 %value, ptr %to
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %record, label %done
-done:
-  ret void
-}}
-
 ; The different values of a column in the order of their first use, and for each value its place among them. %table
 ; has 2^%bits zeroed places, more than %n: 1 + the place of a value that hashes to here or before, open addressing.
 define i64 @distinct(ptr %values, i64 %n, ptr %table, i64 %bits, ptr %different, ptr %index) {{
@@ -288,6 +243,39 @@ done:
 }}
 """
 
+_FIELD = """
+; One field of %n records.
+define void @{name}(ptr %base, ptr %starts, i64 %n, ptr %out) {{
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %record, label %done
+record:
+  %i = phi i64 [0, %entry], [%next, %record]
+  %slot = getelementptr i32, ptr %starts, i64 %i
+  %short = load i32, ptr %slot
+  %unit = zext i32 %short to i64
+  %place = getelementptr i32, ptr %base, i64 %unit
+{load}
+  %to = getelementptr i64, ptr %out, i64 %i
+  store i64 %value, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %record, label %done
+done:
+  ret void
+}}
+"""
+_LOADS = {
+    "field64": "  %value = load i64, ptr %place, align 4",
+    # Without sign, and all ones, which stands for none, is -1.
+    "field32": """
+  %word = load i32, ptr %place
+  %wide = zext i32 %word to i64
+  %none = icmp eq i32 %word, -1
+  %value = select i1 %none, i64 -1, i64 %wide""",
+}
+"""How a field's 64 bits are read, by the function that does so for many records."""
+
 _ADDRESS, _INTEGER = ctypes.c_void_p, ctypes.c_int64
 
 
@@ -325,7 +313,8 @@ class Walk:
     """`walk`, `field64`, `field32` and `distinct` as described in the text above."""
 
     def __init__(self) -> None:
-        code = Code(_WALK.format(KINDS=KINDS))
+        fields = [_FIELD.format(name=name, load=load) for name, load in _LOADS.items()]
+        code = Code(_WALK.format(KINDS=KINDS) + "".join(fields))
         self.walk = code.function("walk", _INTEGER, _ADDRESS, _INTEGER, _INTEGER, _ADDRESS, _ADDRESS, _ADDRESS,
                                   _INTEGER, _ADDRESS)  # fmt: skip
         field = (None, _ADDRESS, _ADDRESS, _INTEGER, _ADDRESS)

@@ -32,13 +32,15 @@ def main(words: list[str]) -> int:
 def awaited(parent: int) -> Path | None:
     """The folder to parse, once it is whole; None when there is none."""
     received = b""
-    while os.getppid() == parent:
-        if not select.select([0], [], [], LOOK_SECONDS)[0]:
-            continue
-        piece = os.read(0, 65536)
-        if not piece:
+    while True:
+        # What there is to read comes first: whoever wrote it may have died before we were there.
+        if select.select([0], [], [], LOOK_SECONDS)[0]:
+            piece = os.read(0, 65536)
+            if not piece:
+                break
+            received += piece
+        elif os.getppid() != parent:
             break
-        received += piece
     names = received.splitlines()
     if not names:
         return None

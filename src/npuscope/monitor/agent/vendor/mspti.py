@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -141,14 +142,14 @@ def flush_period(period_ms: int) -> MsptiResult:
     return MsptiResult.MSPTI_SUCCESS
 
 
-class BaseMonitor:
+class BaseMonitor(ABC):
     """What all monitors can do."""
 
     KIND: Kind
 
+    @abstractmethod
     def take(self, batch: Batch, texts: list[str]) -> None:
         """Give records to the callback."""
-        raise NotImplementedError
 
     def stop(self) -> MsptiResult:
         """Give the rest to the callback and end."""
@@ -193,9 +194,9 @@ class _OneCallback(BaseMonitor):
             if self._callback is not None:
                 self._callback(record)
 
+    @abstractmethod
     def records(self, batch: Batch, texts: list[str]) -> list[Any]:
         """The records of a batch in the vendor's classes."""
-        raise NotImplementedError
 
 
 class KernelMonitor(_OneCallback):

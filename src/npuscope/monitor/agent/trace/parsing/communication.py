@@ -19,13 +19,6 @@ ITEM_BYTES = {
     "Bool": 1, "Char": 1,
 }  # fmt: skip
 """Bytes of an element, by PyTorch's names of types: as the operators' shapes have them, and the collectives."""
-DATA_TYPES = {
-    "signed char": 0, "Char": 0, "short": 1, "int": 2, "Int": 2, "c10::Half": 3, "Half": 3, "float": 4, "Float": 4,
-    "long int": 5, "Long": 5, "unsigned char": 7, "Byte": 7, "double": 10, "Double": 10, "c10::BFloat16": 11,
-    "BFloat16": 11,
-}  # fmt: skip
-"""The vendor's numbers of element types."""
-UNKNOWN_TYPE = 65535
 
 
 @dataclass(frozen=True)

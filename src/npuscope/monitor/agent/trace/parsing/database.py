@@ -13,8 +13,9 @@ import orjson
 from numpy.typing import NDArray
 
 from npuscope.monitor.agent.processors.sqlite_schema import CONSTANT, GROUPS, MARK_OFFSET, NOT_AVAILABLE, NOT_KNOWN
+from npuscope.monitor.agent.sources.torch_types import number_of_type
 from npuscope.monitor.agent.trace.parsing import schema
-from npuscope.monitor.agent.trace.parsing.communication import DATA_TYPES, UNKNOWN_TYPE, Communication
+from npuscope.monitor.agent.trace.parsing.communication import Communication
 from npuscope.monitor.agent.trace.parsing.connections import connections
 from npuscope.monitor.agent.trace.parsing.memory import blocks
 from npuscope.monitor.agent.trace.parsing.model import ANNOTATION, CALLS, OPERATOR, Model
@@ -190,7 +191,7 @@ class _Contents:
                 number,
                 0,
                 0,
-                DATA_TYPES.get(transfers.type[number], UNKNOWN_TYPE),
+                number_of_type(transfers.type[number]),
                 names.number(NOT_AVAILABLE),
                 int(transfers.items[number]),
                 names.number(operation),
