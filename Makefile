@@ -21,6 +21,9 @@ TRITONS := 3.8 3.9
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
+# Python keeps what it has compiled, whatever the caller's environment says: a test run starts a thousand processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 setup: $(SETUP)
 
 # bin/pip and not bin/python: an environment without pip is not complete.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import json
 import os
 import signal
@@ -17,6 +18,11 @@ from daemon_process import Daemon, environment
 
 from npuscope.monitor.protocol import config, rpc
 
+CHECKER = ctypes.util.find_library("c_malloc_debug")  # glibc's allocator checks nothing without it, since 2.34
+STRICT = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"} | (
+    {"LD_PRELOAD": CHECKER} if CHECKER else {}
+)
+"""For a job that must not write to memory out of turn: its allocator ends it then."""
 REGISTER_SECONDS = 90.0
 FAST = "\nACTIVITIES_WARMUP_PERIOD_SECS=0"
 """Without its five seconds of warming up."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from daemon_process import environment
+from training import STRICT
 
-STRICT = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
 SECONDS = 240
 
 PARTS = """
