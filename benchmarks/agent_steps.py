@@ -1,13 +1,14 @@
 """What the agent costs a training loop: step times of stock PyTorch on the CPU without an agent, with an idle one, with
 user ranges in metric mode, and with everything that PyTorch tells going to a database.
 
-    python benchmarks/agent_steps.py [rounds] [seconds]
+    python benchmarks/agent_steps.py [rounds] [steps]
 
-One process, a real daemon. In each round every mode has a window of the same length, in an order that rotates; a mode's
-ratio is against the round's first window without an agent. A second such window shows how far two equal windows differ
-by chance. Wall: the lower quartile of the steps, which other programs disturb least. CPU: the same of the processor
-time of the job's thread, and what all other threads took, by step: the agent's. The median over the rounds is printed,
-and where it lies with 95 % (bootstrap). The goals: idle within 1 %, ranges 2 %.
+One process, a real daemon. Each mode has short windows of so many steps, each between two windows without an agent: its
+ratio is against the mean of these two, so that a machine that becomes slower or faster meanwhile does not matter. "No
+agent again" is such a window too: it shows how far two equal ones differ by chance. Of a window counts the mean of the
+faster half of its steps, which other programs disturb least. Wall: the time of a step. CPU: the processor time of the
+job's thread, and what all other threads took, by step: the agent's. The median over the rounds is printed, and where it
+lies with 95 % (bootstrap). The goals: idle within 1 %, ranges 2 %.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from npuscope.monitor.protocol.npu_monitor import NpuMonitor, build  # noqa: E40
 BARE, CONTROL, IDLE, RANGES, EVERYTHING = "no agent", "no agent again", "idle", "ranges, metric", "all kinds, database"
 GOALS = {IDLE: 1.01, RANGES: 1.02}
 WAIT_SECONDS = 30.0
+SETTLING = 3
+"""Steps after a change that do not count."""
 
 
 class Job:
@@ -60,18 +63,22 @@ class Job:
             self.optimizer.step()
             self.optimizer.zero_grad()
 
-    def run(self, seconds: float) -> tuple[float, float, float]:
+    def run(self, steps: int) -> NDArray[np.float64]:
         """Milliseconds of a step: by the wall clock, of the processor, and the other threads' part of the latter."""
-        walls, own = [], []
-        until, cpu, mine = time.perf_counter() + seconds, time.process_time(), time.thread_time()
-        while (before := time.perf_counter()) < until:
-            first = time.thread_time()
+        walls, own = np.zeros(steps), np.zeros(steps)
+        cpu, mine = time.process_time(), time.thread_time()
+        for number in range(steps):
+            before, first = time.perf_counter(), time.thread_time()
             self.step()
-            own.append(time.thread_time() - first)
-            walls.append(time.perf_counter() - before)
-        others = (time.process_time() - cpu - (time.thread_time() - mine)) / len(walls)
-        wall, busy = np.quantile(walls, 0.25), np.quantile(own, 0.25)
-        return float(wall) * 1e3, float(busy + others) * 1e3, float(others) * 1e3
+            own[number] = time.thread_time() - first
+            walls[number] = time.perf_counter() - before
+        others = (time.process_time() - cpu - (time.thread_time() - mine)) / steps
+        return 1e3 * np.array([_quick(walls), _quick(own) + others, others])
+
+
+def _quick(times: NDArray[np.float64]) -> float:
+    """The mean of the faster half."""
+    return float(np.sort(times)[: (times.size + 1) // 2].mean())
 
 
 class Daemon:
@@ -130,17 +137,18 @@ def collecting(daemon: Daemon, job: Job, one: Agent, kinds: str, folder: str = "
     wait(lambda: job.step() or one.standing.running, "the agent does not collect")
 
 
-def window(mode: str, daemon: Daemon, job: Job, seconds: float) -> tuple[float, float, float]:
+def window(mode: str, daemon: Daemon, job: Job, steps: int) -> NDArray[np.float64]:
     """The figures of one mode."""
     if mode in (BARE, CONTROL):
-        return job.run(seconds)
+        return job.run(steps)
     one = agent(daemon, job)
     try:
         if mode == RANGES:
             collecting(daemon, job, one, "Marker")
         elif mode == EVERYTHING:
             collecting(daemon, job, one, "Marker,API,Memory,Communication", tempfile.mkdtemp(dir=daemon.folder))
-        return job.run(seconds)
+        job.run(SETTLING)
+        return job.run(steps)
     finally:
         starting.stop()
 
@@ -152,36 +160,46 @@ def spread(ratios: NDArray[np.float64]) -> tuple[float, float, float]:
     return float(np.median(ratios)), float(low), float(high)
 
 
-def main(rounds: int, seconds: float) -> None:
+def measured(modes: list[str], daemon: Daemon, job: Job, rounds: int, steps: int) -> NDArray[np.float64]:
+    """(rounds, modes, 4): a mode's wall and CPU time against the windows around it, the other threads' part of its
+    CPU time, and the wall time without an agent in milliseconds."""
+    figures = np.zeros((rounds, len(modes), 4))
+    before = window(BARE, daemon, job, steps)
+    draw = np.random.default_rng(0)
+    for turn in range(rounds):
+        for at in draw.permutation(len(modes)):
+            mine = window(modes[at], daemon, job, steps)
+            job.run(SETTLING)
+            after = window(BARE, daemon, job, steps)
+            around = (before + after) / 2
+            figures[turn, at] = [mine[0] / around[0], mine[1] / around[1], mine[2] / mine[1], around[0]]
+            before = after
+    return figures
+
+
+def main(rounds: int, steps: int) -> None:
     """Measure and print."""
-    modes = [BARE, CONTROL, IDLE, RANGES, EVERYTHING]
+    modes = [CONTROL, IDLE, RANGES, EVERYTHING]
     job = Job()
     with tempfile.TemporaryDirectory() as folder:
         daemon = Daemon(Path(folder))
         try:
             for mode in modes:
-                window(mode, daemon, job, 0.5)  # warm
-            figures = np.zeros((rounds, len(modes), 3))
-            for turn in range(rounds):
-                for at in np.roll(np.arange(len(modes)), turn):
-                    figures[turn, at] = window(modes[at], daemon, job, seconds)
+                window(mode, daemon, job, steps)  # warm
+            figures = measured(modes, daemon, job, rounds, steps)
         finally:
             daemon.process.terminate()
             daemon.process.wait()
-    print(
-        f"a step without an agent: wall {np.median(figures[:, 0, 0]):.2f} ms, CPU {np.median(figures[:, 0, 1]):.2f} ms"
-    )
-    print(f"{rounds} rounds of {seconds} s; ratios to it, median [95 %]")
-    for at, mode in enumerate(modes[1:], start=1):
+    print(f"a step without an agent: {np.median(figures[..., 3]):.2f} ms; {rounds} windows of {steps} steps for each")
+    for at, mode in enumerate(modes):
         texts = []
         for column, name in enumerate(("wall", "CPU")):
-            middle, low, high = spread(figures[:, at, column] / figures[:, 0, column])
+            middle, low, high = spread(figures[:, at, column])
             texts.append(f"{name} {middle:.4f} [{low:.4f}, {high:.4f}]")
-        share = np.median(figures[:, at, 2] / figures[:, at, 1])
-        texts.append(f"other threads {share:.2%} of it")
+        texts.append(f"other threads {np.median(figures[:, at, 2]):.2%} of it")
         goal = f"  goal {GOALS[mode]}" if mode in GOALS else ""
         print(f"{mode:20}  {'  '.join(texts)}{goal}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15, float(sys.argv[2]) if len(sys.argv) > 2 else 1.5)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60, int(sys.argv[2]) if len(sys.argv) > 2 else 30)

@@ -62,10 +62,10 @@ def least(function: Callable[[], object], times: int = REPEATS) -> float:
 def process(*command: str, **environment: str) -> float:
     """CPU seconds of a process of npuscope, or of Python where the command begins with ``-c``."""
     program = command if command[0] == "-c" else ("-m", "npuscope", *command)
+    variables = {**os.environ, **environment}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)  # a tool that is installed has its bytecode
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, *program], check=True, capture_output=True, cwd=ROOT, env={**os.environ, **environment}
-    )
+    subprocess.run([sys.executable, *program], check=True, capture_output=True, cwd=ROOT, env=variables)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from npuscope.cli.heap import without_collection
+from npuscope.cli.heap import leave_as_it_is, without_collection
 from npuscope.cli.profile_options import profile_options
 from npuscope.cli.script import ARGUMENTS
 
@@ -30,4 +30,6 @@ def command(script: str, arguments: tuple[str, ...], as_module: bool, **options:
     baseline = Baseline(options["baseline"], options["limits"])
     if not as_module and baseline.compares(script):
         return baseline.compare_saved(Path(script))
-    return Run(script, arguments, as_module, baseline, options).carry_out()
+    code = Run(script, arguments, as_module, baseline, options).carry_out()
+    leave_as_it_is()
+    return code

@@ -10,6 +10,7 @@ import numpy as np
 from npuscope.profiler.utilisation import vector_utilisation
 from npuscope.trace.schema import SourceFrame
 from npuscope.trace.timeline import UNKNOWN, Lane, Step, Timeline
+from npuscope.trace.values import among
 
 MARKS = (Lane.USERMARK, Lane.CACHEMISS)
 """Lanes whose slices are no instructions."""
@@ -111,7 +112,7 @@ class Sums:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.shape = (len(timeline.steps), len(timeline.launch.cores))
-        self.real = ~np.isin(timeline.slice("lane"), MARKS)
+        self.real = ~among(timeline.slice("lane"), MARKS)
         self.place = timeline.slice("step") * self.shape[1] + timeline.slice("core")
 
     def count(self) -> np.ndarray:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from npuscope.npu.machine import mixed_cores
-from npuscope.npu.timing.units import access_bytes, unit_table
+from npuscope.npu.timing.shapes import TOTAL, shapes_of
+from npuscope.npu.timing.units import unit_table
 from npuscope.trace.footprint import Explicit, Footprint, intern
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import (
@@ -60,7 +61,8 @@ def test_bytes_of_accesses() -> None:
         ],
         (Explicit(np.array([0, 64, 0]), 2),),
     )
-    assert access_bytes(found).tolist() == [256, 32 * 24, 12, 6]
+    sizes = shapes_of(found.access_column("footprint"), found.explicit)[TOTAL]
+    assert sizes.tolist() == [256, 32 * 24, 12, 6]
 
 
 def test_vector_instructions_read_and_write_ub() -> None:

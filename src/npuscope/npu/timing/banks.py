@@ -10,6 +10,7 @@ from npuscope.npu.timing.operands import Operands
 from npuscope.npu.timing.shapes import COUNT1, COUNT2, HIGH, LOW, MASKED, RUN, STRIDE1, STRIDE2, TOTAL
 from npuscope.npu.timing_facts import Banks
 from npuscope.trace.schema import Space
+from npuscope.trace.values import distinct
 
 SAMPLE = 64
 """Repeats that are looked at one by one; longer instructions are taken to go on like these."""
@@ -23,19 +24,18 @@ FIELDS = 5
 
 def conflicts(operands: Operands, chosen: np.ndarray, repeats: np.ndarray, chip: Chip) -> tuple[np.ndarray, np.ndarray]:
     """(cycles lost between reads or between writes of one group, cycles lost between a read and a write of one bank)
-    for each row, (rows,) float64 each; only rows of `chosen` (bool) are looked at. `repeats`: (rows,) of each."""
-    group, bank = np.zeros(operands.rows), np.zeros(operands.rows)
-    wanted = (operands.space == Space.UB) & chosen[operands.row]
-    place = np.flatnonzero(wanted)
+    for each row of `chosen` (numbers), (chosen,) float64 each. `repeats`: (rows,) of each."""
+    looked_at = np.zeros(operands.rows, bool)
+    looked_at[chosen] = True
+    place = np.flatnonzero((operands.space == Space.UB) & looked_at[operands.row])
     if not place.size:
-        return group, bank
+        return np.zeros(chosen.size), np.zeros(chosen.size)
     row = operands.row[place]
     rank = np.arange(place.size) - np.searchsorted(row, row)
     place, row, rank = place[rank < OPERANDS], row[rank < OPERANDS], rank[rank < OPERANDS]
     keys = _keys(operands, place, row, rank, repeats)
-    rows = np.flatnonzero(chosen)
-    _, first, inverse = np.unique(keys[rows], return_index=True, return_inverse=True)
-    sample = rows[first]
+    first, inverse = distinct(keys[chosen])
+    sample = chosen[first]
     index = np.full(operands.rows, -1)
     index[sample] = np.arange(sample.size)
     table = np.full((sample.size, OPERANDS, FIELDS), -1, np.int64)
@@ -45,9 +45,7 @@ def conflicts(operands: Operands, chosen: np.ndarray, repeats: np.ndarray, chip:
     facts = chip.timing.banks
     found = _counted(table, repeats[sample], facts)
     vector = chip.timing.vector
-    group[rows] = found[inverse, 0] * vector.read_conflict
-    bank[rows] = found[inverse, 1] * vector.write_conflict
-    return group, bank
+    return found[inverse, 0] * vector.read_conflict, found[inverse, 1] * vector.write_conflict
 
 
 def _keys(

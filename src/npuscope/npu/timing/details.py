@@ -13,6 +13,7 @@ from npuscope.npu.timing.detail_text import operand_text
 from npuscope.npu.timing.operands import Operands
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.timeline import UNKNOWN, DetailParts
+from npuscope.trace.values import distinct
 
 NONE = -1
 STAND_IN = 0x5E1F_0DD5_EA7B_0A75
@@ -66,7 +67,7 @@ class Details(Sequence[str]):
         address = operands.address.copy()
         address[left_out] = STAND_IN
         keys = operand_keys(self._rows, operands, self._row, address)
-        _, examples, place = np.unique(keys, return_index=True, return_inverse=True)
+        examples, place = distinct(keys)
         texts = [text.partition(f"{STAND_IN:x}") for text in self._texts(self._row[examples], address)]
         shown = np.array([bool(found) for _, found, _ in texts], bool)
         mine = first[self._row]

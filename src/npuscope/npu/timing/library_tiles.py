@@ -15,6 +15,7 @@ from npuscope.npu.timing.operands import Operands
 from npuscope.npu.timing.work import Work
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES
+from npuscope.trace.values import among
 
 COPY, LOAD, BIAS, MMAD = (OPCODES.number(name) for name in ("copy_gm_to_l1", "load_data", "copy_l1_to_bt", "mmad"))
 FIXPIPE = OPCODES.number("fixpipe")
@@ -46,7 +47,7 @@ def tiles_of(rows: LaunchRows, operands: Operands, chip: Chip) -> Tiles:
     widest = np.maximum(rows.column("a")[product], rows.column("b")[product])
     room = chip.memories.l0a.bytes // BUFFERS
     each = np.maximum(room // np.maximum(widest * size, 1) // FRACTAL * FRACTAL, FRACTAL)
-    parts = np.flatnonzero(np.isin(opcode, (COPY, LOAD, BIAS)))
+    parts = np.flatnonzero(among(opcode, (COPY, LOAD, BIAS)))
     for number in np.unique(core[product]).tolist():
         mine = np.flatnonzero(core[product] == number)
         own = parts[core[parts] == number]

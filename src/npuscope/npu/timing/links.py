@@ -16,6 +16,7 @@ from npuscope.npu.timing.library_tiles import Tiles, leaving_links, tile_links
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES
 from npuscope.trace.timeline import UNKNOWN, EdgeKind
+from npuscope.trace.values import among
 
 SET_FLAG, WAIT_FLAG = OPCODES.number("set_flag"), OPCODES.number("wait_flag")
 CROSS_SET, CROSS_WAIT = OPCODES.number("cross_core_set"), OPCODES.number("cross_core_wait")
@@ -111,7 +112,7 @@ def _exchanges(rows: LaunchRows, slot: np.ndarray) -> Pairs:
     codes = (IB_SET, IB_WAIT, NOTIFY_NEXT, WAIT_BEFORE)
     last: dict[int, int] = {}
     found: list[tuple[int, int, int]] = []
-    for row in np.flatnonzero(np.isin(opcode, codes)):
+    for row in np.flatnonzero(among(opcode, codes)):
         address, code = int(rows.column("d")[row]), int(opcode[row])
         before = last.get(address)
         if before is not None and code != NOTIFY_NEXT:

@@ -19,6 +19,7 @@ from npuscope.npu.timing.transfers import Transfers, transfers_of
 from npuscope.npu.timing.work import Work, work_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, CoreType, Origin, Pipe, Space
+from npuscope.trace.values import among
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
     transfers = transfers_of(rows, slot, copies, operands, chip)
     tiles = tiles_of(rows, operands, chip)
     spread(tiles, rows, work, chip)
-    links = links_of(rows, slot, tiles, np.where(copies, transfers.busy, work.busy), chip)
+    busy = work.busy.copy()
+    busy[transfers.row] = transfers.busy
+    links = links_of(rows, slot, tiles, busy, chip)
     kind = kinds_waiting(kind, links)
     order = np.argsort(rows.column("core"), kind="stable")
     op_of_row = np.empty(order.size, np.int64)
@@ -73,7 +76,7 @@ def program_of(rows: LaunchRows, chip: Chip) -> Program:
         "place": operands.per_row(operands.gm, operands.address, 0)[by_core],
         "strict": np.where(copies, _guarded(rows), _strict(rows))[by_core], "waiting": -1,
         **dict.fromkeys(at.OP_TIMES, at.UNKNOWN_TIME),
-        **{name: cost[by_core] for name, cost in _costs(rows, steps, work, transfers, copies, chip).items()},
+        **{name: cost[by_core] for name, cost in _costs(rows, steps, work, busy, transfers, chip).items()},
     })  # fmt: skip
     cores = len(rows.launch.cores)
     first_op = np.searchsorted(core, np.arange(cores))
@@ -92,7 +95,7 @@ def _kinds(rows: LaunchRows, slot: np.ndarray, operands: Operands, chip: Chip) -
     has_local = operands.per_row(operands.local, np.ones(operands.row.size, np.int64)) > 0
     named = by_opcode(rows.column("opcode"), lambda name: "gm" in name or name == "fixpipe", bool)
     inside = (slot == FIX) & has_local & ~has_gm & (operands.target >= 0)  # L0C to L1 or UB
-    moving = np.isin(slot, (MTE2, MTE3, FIX)) & (has_gm | (named & ~inside))
+    moving = among(slot, (MTE2, MTE3, FIX)) & (has_gm | (named & ~inside))
     kind[work & moving] = Kind.COPY
     kind[work & (slot == S)] = Kind.SCALAR
     kind[(kind == Kind.LOAD_UB) & has_gm] = Kind.LOAD_GM
@@ -110,7 +113,7 @@ def _orders(rows: LaunchRows) -> bool:
 
 def _strict(rows: LaunchRows) -> np.ndarray:
     """Whether a scalar access waits for the pipes: the compiler's flags are not in the trace, nor the library's."""
-    result = np.isin(rows.column("opcode"), [OPCODES.number(name) for name in ("get_rsvd_cnt", "get_vms4_sr")])
+    result = among(rows.column("opcode"), [OPCODES.number(name) for name in ("get_rsvd_cnt", "get_vms4_sr")])
     return (rows.column("origin") == Origin.FRAMEWORK) | _orders(rows) | result
 
 
@@ -185,23 +188,25 @@ def _ranges(
 
 
 def _costs(
-    rows: LaunchRows, steps: Steps, work: Work, transfers: Transfers, copies: np.ndarray, chip: Chip
+    rows: LaunchRows, steps: Steps, work: Work, busy: np.ndarray, transfers: Transfers, chip: Chip
 ) -> dict[str, np.ndarray]:
-    """layout.OP_COSTS by name, (rows,) each."""
+    """layout.OP_COSTS by name, (rows,) each; `busy`: (rows,) cycles that each keeps its pipe by itself."""
     facts = chip.timing
-    busy = np.where(copies, transfers.busy, work.busy)
     dcci = rows.column("opcode") == OPCODES.number("dcci")
     if dcci.any():
         whole = dcci & (rows.column("a") == 1)
         busy = np.where(whole, facts.sync.dcci_all, np.where(dcci, facts.sync.dcci, busy))
     barrier = rows.column("opcode") == OPCODES.number("pipe_barrier")
+    latency, latency_hit, l2_bytes = np.where(barrier, 0.0, work.latency), work.latency.copy(), np.zeros(busy.size)
+    latency[transfers.row], latency_hit[transfers.row] = transfers.latency, transfers.latency_hit
+    l2_bytes[transfers.row] = transfers.l2_bytes
     return {
         "hidden": (steps.hidden * facts.scalar.each)[steps.of_row],
         "busy": np.where(barrier, 1.0, busy),
-        "latency": np.where(copies, transfers.latency, np.where(barrier, 0.0, work.latency)),
-        "latency_hit": np.where(copies, transfers.latency_hit, work.latency),
+        "latency": latency,
+        "latency_hit": latency_hit,
         "bytes": transfers.bytes,
-        "l2_bytes": transfers.bytes * transfers.wide,
+        "l2_bytes": l2_bytes,
     }
 
 

@@ -12,6 +12,7 @@ from npuscope.npu.timing.operands import Operands
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Origin
 from npuscope.trace.timeline import Lane, Step
+from npuscope.trace.values import distinct
 
 BASE = 0x10D0_0000
 """Where the made-up code begins."""
@@ -36,10 +37,7 @@ def steps_of(rows: LaunchRows, operands: Operands, chip: Chip) -> Steps:
     and all of them what a kernel does at its start."""
     pipe, opcode = rows.column("pipe"), rows.column("opcode")
     key = ((rows.column("site") << 16) + opcode) * 64 + pipe * 4 + rows.column("origin")
-    _, first, step = np.unique(key, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, np.int64)
-    rank[np.argsort(first)] = np.arange(first.size)
-    sample = np.sort(first)
+    sample, step = distinct(key)
     hidden = np.array([calls(chip, OPCODES.names[opcode[row]], int(pipe[row])) for row in sample] or [0.0])
     entry = int(chip.timing.calls["kernel"])
     ends = entry + np.cumsum(np.round(hidden).astype(np.int64) + 1)
@@ -54,7 +52,7 @@ def steps_of(rows: LaunchRows, operands: Operands, chip: Chip) -> Steps:
         )
         for row, end in zip(sample, ends, strict=False)
     ]  # fmt: skip
-    return Steps(steps, rank[step], hidden, starts // line, (ends - 1) // line)
+    return Steps(steps, step, hidden, starts // line, (ends - 1) // line)
 
 
 def calls(chip: Chip, name: str, pipe: int) -> float:

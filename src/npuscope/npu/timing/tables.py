@@ -13,6 +13,7 @@ from npuscope.npu.timing.links import NO_EDGE
 from npuscope.npu.timing.program import Program
 from npuscope.trace.schema import Space
 from npuscope.trace.timeline import CORE_COLUMNS, EDGE_COLUMNS, LINE_COLUMNS, SLICE_COLUMNS, TRANSFER_COLUMNS, UNKNOWN
+from npuscope.trace.values import among
 
 TIMES = ("fetch", "control", "issue", "start", "end")
 REQUEST = 128
@@ -54,18 +55,27 @@ def slice_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.ndar
     return table
 
 
+def _fields(ops: np.ndarray, which: np.ndarray, names: tuple[str, ...]) -> list[np.ndarray]:
+    """Fields of some records, piece by piece: each record is read while it is in the processor's cache."""
+    found = [np.empty(which.size, ops.dtype[name]) for name in names]
+    for first in range(0, which.size, at.CHUNK):
+        part = slice(first, first + at.CHUNK)
+        for name, column in zip(names, found, strict=True):
+            column[part] = ops[name][which[part]]
+    return found
+
+
 def transfer_table(program: Program, ops: np.ndarray, place: np.ndarray) -> np.ndarray:
     """(TRANSFER_COLUMNS, moves); the arguments are those of `slice_table`."""
     rows, operands = program.rows, program.operands
-    moves = np.isin(program.slot, (MTE1, MTE2, MTE3, FIX)) & (rows.column("work") > 0)
+    moves = among(program.slot, (MTE1, MTE2, MTE3, FIX)) & (rows.column("work") > 0)
     mine = np.flatnonzero(moves)
     source, target = operands.source[mine], operands.target[mine]
     for side, number in ((source, 0), (target, 1)):
         side[side < 0] = by_opcode(rows.column("opcode")[mine], partial(_memory_of, number))[side < 0]
     moved = program.transfers.bytes[mine]
     nbytes = np.where(moved > 0, moved, rows.column("work")[mine])
-    of_op = place[mine]
-    hits, misses, victims, start, end = (ops[name][of_op] for name in ("hits", "misses", "victims", "start", "end"))
+    hits, misses, victims, start, end = _fields(ops, place[mine], ("hits", "misses", "victims", "start", "end"))
     late = np.maximum(end - program.work.latency[mine] - program.work.busy[mine], start)
     columns = {
         "slice": mine, "source": source, "target": target,
@@ -97,10 +107,12 @@ def edge_table(program: Program) -> np.ndarray:
 
 def line_table(seen: np.ndarray, line_bytes: int) -> np.ndarray:
     """(LINE_COLUMNS, rows) from the schedule's hash table, sorted by step and line."""
-    found = seen[seen["step"] > 0]
-    found = found[np.lexsort((found["line"], found["step"]))]
+    found = seen[np.flatnonzero(seen["step"])]
+    step, line = np.ascontiguousarray(found["step"]) - 1, np.ascontiguousarray(found["line"])
+    order = np.argsort(step * (int(line.max(initial=0)) + 1) + line)
     columns = {
-        "step": found["step"] - 1, "line": found["line"] * line_bytes, "hits": found["hits"], "misses": found["misses"],
+        "step": step[order], "line": line[order] * line_bytes, "hits": found["hits"][order],
+        "misses": found["misses"][order],
     }  # fmt: skip
     return _table(columns, LINE_COLUMNS, found.size)
 

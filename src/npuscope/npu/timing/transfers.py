@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from npuscope.npu.chip import Chip
-from npuscope.npu.timing.kinds import FIX, MTE2, MTE3
+from npuscope.npu.timing.kinds import FIX, MTE2, MTE3, SLOTS
 from npuscope.npu.timing.layout import fill
-from npuscope.npu.timing.operands import Operands
+from npuscope.npu.timing.operands import NOWHERE, Operands
 from npuscope.npu.timing.shapes import COUNT0, COUNT1, COUNT2, ROWS, RUN, STRIDE0, STRIDE1, STRIDE2, TOTAL, Shapes
 from npuscope.npu.timing.work import path_width
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import OPCODES, Space
+from npuscope.trace.values import distinct
 
 CACHE_HINT = OPCODES.number("l2_cache_hint")
 TO_L1 = OPCODES.number("copy_gm_to_l1")
@@ -39,87 +40,93 @@ writes, whether its lines stay in L2, and the thousandfold of the bytes that it 
 
 @dataclass(frozen=True)
 class Transfers:
-    """`busy`: (rows,) cycles that a copy takes by itself; `bytes`: (rows,) moved; `first`: (rows + 1,) where each row's
-    part of `table`, records ACCESS, begins; `wide`: (rows,) how much heavier a byte is for L2; `latency` and
-    `latency_hit`: (rows,)."""
+    """`row`: (copies,) the rows that copy. For each of them: `busy`, cycles that it takes by itself; `latency` and
+    `latency_hit`; `l2_bytes`, what it weighs for L2. `bytes`: (rows,) moved; `first`: (rows + 1,) where each row's part
+    of `table`, records ACCESS, begins."""
 
+    row: np.ndarray
     busy: np.ndarray
+    latency: np.ndarray
+    latency_hit: np.ndarray
+    l2_bytes: np.ndarray
     bytes: np.ndarray
     first: np.ndarray
     table: np.ndarray
-    wide: np.ndarray
-    latency: np.ndarray
-    latency_hit: np.ndarray
 
 
 def transfers_of(rows: LaunchRows, slot: np.ndarray, copies: np.ndarray, operands: Operands, chip: Chip) -> Transfers:
     """What the rows of `copies` (bool, (rows,)) ask; they are on pipes `slot` (kinds.PIPES)."""
-    facts = chip.timing
-    chosen = operands.gm & copies[operands.row]
-    accesses = np.flatnonzero(chosen)
-    shape, row = operands.shape.of(accesses), operands.row[accesses]
+    mte2, mte3, fix, memory = chip.timing.mte2, chip.timing.mte3, chip.timing.fix, chip.timing.memory
+    mine = np.flatnonzero(copies)
+    slot, target = slot[mine], operands.target[mine]
+    accesses = np.flatnonzero(operands.gm & copies[operands.row])
+    row = operands.row[accesses]
+    shape, copy = operands.shape.of(accesses), (np.cumsum(copies) - 1)[row]
     run = shape[RUN]
-    nbytes = np.bincount(row, shape[TOTAL], minlength=operands.rows).astype(np.int64)
-    unknown = copies & (nbytes == 0)  # the library's own memory: only the size is known
-    nbytes = np.where(unknown, rows.column("work"), nbytes)
-    rate = _port_rates(chip, slot, operands)
-    rearranges = _rearranges(rows)
-    each = np.where(rearranges, facts.mte2.row_nz, facts.mte2.row)
-    each = np.where(slot == FIX, facts.fix.row, np.where(slot == MTE3, facts.mte3.row, each))
-    moved = shape[ROWS] * np.maximum(each[row], -(-run // 32) * 32 / rate[row])
-    moving = np.bincount(row, moved, minlength=operands.rows)
-    moving = np.where(unknown, nbytes / rate, moving)
-    by_pipe = {MTE2: facts.mte2, MTE3: facts.mte3}
-    setup, spacing = np.full(operands.rows, facts.fix.setup), np.zeros(operands.rows)
-    latency, latency_hit = np.full(operands.rows, facts.fix.latency), np.full(operands.rows, facts.fix.latency)
-    for pipe, fact in by_pipe.items():
-        mine = slot == pipe
-        setup[mine], spacing[mine] = fact.setup, fact.spacing
-        latency[mine], latency_hit[mine] = fact.latency, fact.latency_hit
-    moving = np.where(slot == FIX, np.maximum(moving, _converted(rows, operands, chip)), moving)
-    busy = np.maximum(spacing, setup + moving)
-    longest = np.zeros(operands.rows, np.int64)
-    np.maximum.at(longest, row, run)
-    share = np.where(longest <= SHORT_NZ, facts.memory.l2_short_nz, facts.memory.l2_nz)
-    wide = np.where((slot == MTE2) & (operands.target != Space.UB), 1 / share, 1.0)
-    return Transfers(
-        busy, nbytes * copies, np.concatenate(([0], np.cumsum(np.bincount(row, minlength=operands.rows)))),
-        _table(rows, operands, accesses, chip), wide, latency, latency_hit,
-    )  # fmt: skip
+    nbytes = np.bincount(copy, shape[TOTAL], minlength=mine.size).astype(np.int64)
+    unknown = nbytes == 0  # the library's own memory: only the size is known
+    nbytes = np.where(unknown, rows.column("work")[mine], nbytes)
+    rate = _port_rates(chip, slot, target)
+    nz = _rearranges(rows, mine)
+    each = np.where((slot == MTE2) & nz, mte2.row_nz, _of_pipe(slot, mte2.row, mte3.row, fix.row))
+    moved = shape[ROWS] * np.maximum(each[copy], -(-run // 32) * 32 / rate[copy])
+    moving = np.where(unknown, nbytes / rate, np.bincount(copy, moved, minlength=mine.size))
+    moving = np.where(slot == FIX, np.maximum(moving, _converted(rows, mine, chip)), moving)
+    setup = _of_pipe(slot, mte2.setup, mte3.setup, fix.setup)
+    busy = np.maximum(_of_pipe(slot, mte2.spacing, mte3.spacing, 0.0), setup + moving)
+    longest = np.zeros(mine.size, np.int64)
+    np.maximum.at(longest, copy, run)
+    share = np.where(longest <= SHORT_NZ, memory.l2_short_nz, memory.l2_nz)
+    wide = np.where((slot == MTE2) & (target != Space.UB), 1 / share, 1.0)
+    moves = np.zeros(operands.rows, np.int64)
+    moves[mine] = nbytes
+    first = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=operands.rows))))
+    table = _table(operands, accesses, nz[copy], _allocates(rows, operands, accesses), chip)
+    latency = _of_pipe(slot, mte2.latency, mte3.latency, fix.latency)
+    latency_hit = _of_pipe(slot, mte2.latency_hit, mte3.latency_hit, fix.latency)
+    return Transfers(mine, busy, latency, latency_hit, nbytes * wide, moves, first, table)
 
 
-def _rearranges(rows: LaunchRows) -> np.ndarray:
-    """(rows,): whether a copy makes NZ of rows; it has their number and length as operands."""
-    return (rows.column("opcode") == TO_L1) & (rows.column("a") > 0) & (rows.column("b") > 0)
+def _of_pipe(slot: np.ndarray, mte2: float, mte3: float, fix: float) -> np.ndarray:
+    """(copies,): the fact of the pipe that each is on."""
+    facts = np.zeros(SLOTS)
+    facts[[MTE2, MTE3, FIX]] = mte2, mte3, fix
+    return np.asarray(facts[slot])
 
 
-def _port_rates(chip: Chip, slot: np.ndarray, operands: Operands) -> np.ndarray:
-    """(rows,): bytes per cycle of the port that each row's copy goes through."""
-    rate = np.full(slot.size, path_width(chip, "gm_to_ub"))
+def _rearranges(rows: LaunchRows, which: np.ndarray) -> np.ndarray:
+    """Whether each row of `which` makes NZ of rows; it has their number and length as operands."""
+    of_rows = (rows.column("a")[which] > 0) & (rows.column("b")[which] > 0)
+    return (rows.column("opcode")[which] == TO_L1) & of_rows
+
+
+def _port_rates(chip: Chip, slot: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """(copies,): bytes per cycle of the port that each goes through."""
+    loads = np.full(max(Space) + 2, path_width(chip, "gm_to_ub"))
     names = {Space.L1: "gm_to_l1", Space.L0A: "gm_to_l0a", Space.L0B: "gm_to_l0b"}
     for space, name in names.items():
-        rate[(slot == MTE2) & (operands.target == space)] = path_width(chip, name)
-    rate[(slot == MTE2) & (operands.target < 0)] = path_width(chip, "gm_to_l1")  # a Matmul's copies show no L1
-    rate[slot == MTE3] = path_width(chip, "ub_to_gm")
-    rate[slot == FIX] = path_width(chip, "l0c_to_gm")
-    return rate
+        loads[space] = path_width(chip, name)
+    loads[NOWHERE] = path_width(chip, "gm_to_l1")  # a Matmul's copies show no L1
+    stores = _of_pipe(slot, 0.0, path_width(chip, "ub_to_gm"), path_width(chip, "l0c_to_gm"))
+    return np.where(slot == MTE2, loads[target], stores)
 
 
-def _converted(rows: LaunchRows, operands: Operands, chip: Chip) -> np.ndarray:
-    """(rows,): cycles in which Fixpipe converts the elements of a row."""
-    elements = rows.column("a") * rows.column("b")
-    narrow = rows.column("work") < 4 * elements
+def _converted(rows: LaunchRows, which: np.ndarray, chip: Chip) -> np.ndarray:
+    """Cycles in which Fixpipe converts the elements of each row of `which`."""
+    elements = rows.column("a")[which] * rows.column("b")[which]
+    narrow = rows.column("work")[which] < 4 * elements
     return elements / np.where(narrow, chip.timing.fix.elements, chip.timing.fix.elements_wide)
 
 
-def _table(rows: LaunchRows, operands: Operands, chosen: np.ndarray, chip: Chip) -> np.ndarray:
+def _table(operands: Operands, chosen: np.ndarray, nz: np.ndarray, allocates: np.ndarray, chip: Chip) -> np.ndarray:
+    """Records ACCESS of the `chosen` accesses; `nz` and `allocates`, (chosen,), are whether each rearranges, and
+    whether its lines stay in L2."""
     shape = operands.shape.of(chosen)
     table = np.empty(chosen.size, ACCESS)
-    nz = _rearranges(rows)[operands.row[chosen]]
     fill(table, {
         "address": operands.address[chosen], "run_bytes": shape[RUN], "count_a": shape[COUNT0],
         "stride_a": shape[STRIDE0], "count_b": shape[COUNT1], "stride_b": shape[STRIDE1], "count_c": shape[COUNT2],
-        "stride_c": shape[STRIDE2], "write": operands.writes[chosen], "allocate": _allocates(rows, operands, chosen),
+        "stride_c": shape[STRIDE2], "write": operands.writes[chosen], "allocate": allocates,
         "weight": np.round(1000 * _weights(operands.address[chosen], shape, nz, chip)),
     })  # fmt: skip
     return table
@@ -144,7 +151,7 @@ def _weights(address: np.ndarray, shape: Shapes, nz: np.ndarray, chip: Chip) -> 
     place = address % memory.unit
     run, pitch = shape[RUN], shape[STRIDE2] % memory.unit
     keys = ((run << 13) ^ shape[COUNT2]) * (memory.unit * memory.unit) + place * memory.unit + pitch
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    first, inverse = distinct(keys)
     start, length, count, pitch = place[first], run[first], shape.of(first)[COUNT2], pitch[first]
     costs = np.zeros(first.size)
     for sample in range(SAMPLE):

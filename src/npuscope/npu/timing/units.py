@@ -6,10 +6,11 @@ import numpy as np
 
 from npuscope.npu.chip import FRACTAL_ROWS
 from npuscope.npu.timing.library_rows import elements_told
-from npuscope.trace.footprint import FOOTPRINTS, Explicit, Footprint
+from npuscope.npu.timing.shapes import TOTAL, shapes_of
 from npuscope.trace.rows import LaunchRows
 from npuscope.trace.schema import ADDS, ELEMENT_TYPES, OPCODES, Pipe, Role, Space
 from npuscope.trace.timeline import UNIT_COLUMNS, UNKNOWN
+from npuscope.trace.values import among
 
 K_OF_SIZE = {1: 32, 2: 16, 4: 8}
 """Elements of a fractal along k by their size in bytes."""
@@ -28,8 +29,8 @@ def unit_table(rows: LaunchRows) -> np.ndarray:
     instruction, role = rows.access_column("instruction"), rows.access_column("role")
     where = space[rows.access_column("buffer")]
     cube = pipe[instruction] == Pipe.M
-    mine = np.where(cube, where == Space.L0C, where == Space.UB) & np.isin(pipe[instruction], (Pipe.V, Pipe.M, Pipe.S))
-    size = access_bytes(rows)
+    mine = np.where(cube, where == Space.L0C, where == Space.UB) & among(pipe, (Pipe.V, Pipe.M, Pipe.S))[instruction]
+    size = shapes_of(rows.access_column("footprint"), rows.explicit)[TOTAL]
     reads = mine & (role == Role.READ)
     touched = np.zeros(pipe.size, bool)
     touched[instruction[mine]] = True
@@ -48,22 +49,13 @@ def unit_table(rows: LaunchRows) -> np.ndarray:
     return table
 
 
-def access_bytes(rows: LaunchRows) -> np.ndarray:
-    """Bytes of each access, (accesses,) int64; bytes that lie in several runs count once for each."""
-    footprint = rows.access_column("footprint")
-    kinds, place = np.unique(footprint, return_inverse=True)
-    shapes = [FOOTPRINTS[kind] if kind >= 0 else rows.explicit[-1 - kind] for kind in kinds.tolist()]
-    sizes = [_bytes(shape) for shape in shapes]
-    return np.array(sizes, np.int64)[place]
-
-
 def cube_steps(rows: LaunchRows) -> np.ndarray:
     """Products of two fractals that each multiplication consists of, (instructions,) int64: m, n and k are padded to
     whole fractals (hardware.md 5). 0 for other instructions, UNKNOWN where the type of the elements is not known."""
     opcode = rows.column("opcode")
     found = np.zeros(opcode.size, np.int64)
     numbers = [OPCODES.number(name) for name in MULTIPLICATIONS]
-    mine = np.flatnonzero(np.isin(opcode, numbers) & (rows.column("work") > 0))
+    mine = np.flatnonzero(among(opcode, numbers) & (rows.column("work") > 0))
     if not mine.size:
         return found
     depth = _k_of_fractal(rows)[mine]
@@ -98,14 +90,3 @@ def _k(dtype: str) -> int:
         return K_OF_SIZE.get(np.dtype(dtype).itemsize, 0) if dtype else 0
     except TypeError:
         return 16 if dtype == "bfloat16" else 32 if "8" in dtype else 0
-
-
-def _bytes(footprint: Footprint | Explicit) -> int:
-    if isinstance(footprint, Explicit):
-        return footprint.nbytes * int(footprint.starts.size)
-    if footprint.mask is not None:
-        return footprint.nbytes * int(footprint.starts().size)
-    total = footprint.nbytes
-    for count, _ in footprint.loops:
-        total *= count
-    return total

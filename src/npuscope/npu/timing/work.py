@@ -50,33 +50,31 @@ def work_of(rows: LaunchRows, slot: np.ndarray, operands: Operands, chip: Chip) 
 
 
 def _vector(rows: LaunchRows, chosen: np.ndarray, operands: Operands, chip: Chip, work: Work) -> None:
-    facts = chip.timing.vector
-    opcode, elements = rows.column("opcode"), rows.column("work")
-    largest = operands.largest(operands.space == Space.UB)
-    size = _element_size(operands, largest, elements)
-    repeats = -(-np.maximum(largest, elements * 0) // REPEAT)
-    plain = (rows.column("b") == 0) & (rows.column("a") > 0) & by_opcode(opcode, _repeating, bool)
-    repeats = np.where(plain, np.maximum(repeats, rows.column("a")), repeats)
+    facts, mine = chip.timing.vector, np.flatnonzero(chosen)
+    opcode, elements, a, b = (rows.column(name)[mine] for name in ("opcode", "work", "a", "b"))
+    largest = operands.largest((operands.space == Space.UB) & chosen[operands.row])[mine]
+    size = _element_size(operands, operands.dtype[mine], largest, elements)
+    repeats = -(-largest // REPEAT)
+    plain = (b == 0) & (a > 0) & by_opcode(opcode, _repeating, bool)
+    repeats = np.where(plain, np.maximum(repeats, a), repeats)
     rate = _rates(chip)[opcode, SIZE_PLACE[size]]
-    sides = np.bincount(operands.row, minlength=operands.rows)
+    sides = np.diff(operands.first)[mine]
     if facts.ordered:
-        sides -= _repeated_reads(operands)
+        sides -= _repeated_reads(operands, chosen)[mine]
     rate = np.where(sides >= 3, np.maximum(rate, facts.operands), rate)
     passes = by_opcode(opcode, lambda name: _passes(chip, name), np.float64)
     start = facts.start * np.where(facts.ordered, 1.0, passes)  # register vectors: one vector function a call
     start += 0.0 if facts.ordered else facts.latency * passes * (passes > 1)
-    simple = chosen & (passes == 1)
-    group, bank = conflicts(operands, simple, repeats, chip)
-    busy = start + passes * repeats * rate + group + bank
-    work.busy[chosen] = busy[chosen]
-    work.latency[chosen] = facts.latency
-    work.group[chosen], work.bank[chosen] = group[chosen], bank[chosen]
-    work.repeats[chosen] = repeats[chosen]
+    work.latency[mine], work.repeats[mine] = facts.latency, repeats
+    simple = mine[passes == 1]
+    work.group[simple], work.bank[simple] = conflicts(operands, simple, work.repeats, chip)
+    work.busy[mine] = start + passes * repeats * rate + work.group[mine] + work.bank[mine]
 
 
-def _repeated_reads(operands: Operands) -> np.ndarray:
-    """(rows,): reads of what the same instruction reads already, which a register vector unit does once (E-BK35)."""
-    reads = np.flatnonzero(~operands.writes)
+def _repeated_reads(operands: Operands, chosen: np.ndarray) -> np.ndarray:
+    """(rows,): reads of what the same instruction reads already, which a register vector unit does once (E-BK35);
+    only rows of `chosen` (bool) are looked at."""
+    reads = np.flatnonzero(~operands.writes & chosen[operands.row])
     order = reads[np.lexsort((operands.address[reads], operands.row[reads]))]
     row, address, size = operands.row[order], operands.address[order], operands.shape.of(order)[TOTAL]
     same = (row[1:] == row[:-1]) & (address[1:] == address[:-1]) & (size[1:] == size[:-1])
@@ -88,12 +86,12 @@ def _repeating(name: str) -> bool:
     return name.startswith("v") and name not in ("vmrgsort4", "vbitsort", "vconcat", "vextract", "vtranspose")
 
 
-def _element_size(operands: Operands, largest: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """Bytes of the widest element of each row: what its largest access has for each element of work, or its first
-    access' type where that tells nothing."""
-    named = np.array([SIZES.get(name, 4) for name in operands.dtypes] or [4], np.int64)[np.maximum(operands.dtype, 0)]
+def _element_size(operands: Operands, dtype: np.ndarray, largest: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Bytes of the widest element of some rows: what their largest access has for each element of work, or their first
+    access' type (`dtype`, in operands.dtypes) where that tells nothing."""
+    named = np.array([SIZES.get(name, 4) for name in operands.dtypes] or [4], np.int64)[np.maximum(dtype, 0)]
     each = largest // np.maximum(elements, 1)
-    return np.where(np.isin(each, (1, 2, 4, 8)), each, np.minimum(named, 8))
+    return np.where((each > 0) & (each <= 8) & (each & (each - 1) == 0), each, np.minimum(named, 8))
 
 
 def _rates(chip: Chip) -> np.ndarray:

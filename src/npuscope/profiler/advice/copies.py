@@ -11,6 +11,7 @@ from npuscope.profiler.advice.case import Case
 from npuscope.profiler.traffic import COPY, ideal_cycles
 from npuscope.trace.schema import Space
 from npuscope.trace.timeline import Lane
+from npuscope.trace.values import among
 
 LEAST_BANDWIDTH = 0.8
 ALIGNED = 512
@@ -82,7 +83,7 @@ def small(case: Case) -> Iterator[Advice]:
     ideal = np.bincount(
         timeline.transfer("slice"), np.nan_to_num(ideal_cycles(timeline, case.chip)), minlength=case.on_path.size
     )
-    copying = np.isin(timeline.slice("lane"), (Lane.MTE2, Lane.MTE3)) & (ideal > 0)
+    copying = among(timeline.slice("lane"), (Lane.MTE2, Lane.MTE3)) & (ideal > 0)
     saved = float(np.maximum(case.on_path - ideal, 0)[copying].sum())
     yield Advice(
         "OUR-G2", f"small GM transfers ({median:.0f} B median)",

@@ -15,6 +15,7 @@ from npuscope.profiler.charts.traffic import ways
 from npuscope.profiler.counters import Counters
 from npuscope.profiler.element_types import operand_name
 from npuscope.trace.timeline import Lane, Timeline
+from npuscope.trace.values import among
 
 
 class Unit(IntEnum):
@@ -97,7 +98,7 @@ def _operands(timeline: Timeline) -> list[list[tuple[str, float]]]:
     instruction is one operation, a multiply-accumulate of a cube two."""
     cores = len(timeline.launch.cores)
     shape = (len(timeline.steps), cores)
-    computes = np.isin(timeline.slice("lane"), (Lane.CUBE, Lane.VECTOR)) & (timeline.slice("work") > 0)
+    computes = among(timeline.slice("lane"), (Lane.CUBE, Lane.VECTOR)) & (timeline.slice("work") > 0)
     place = (timeline.slice("step") * cores + timeline.slice("core"))[computes]
     ran = np.bincount(place, minlength=shape[0] * cores).reshape(shape)
     work = np.bincount(place, timeline.slice("work")[computes], minlength=shape[0] * cores).reshape(shape)

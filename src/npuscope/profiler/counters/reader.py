@@ -15,6 +15,7 @@ from npuscope.profiler.counters.vector_kind import LANES_310P, LANES_A2, is_inte
 from npuscope.profiler.signals import is_signal
 from npuscope.profiler.waits import is_wait
 from npuscope.trace.timeline import UNKNOWN, Lane, Source, Step, Timeline
+from npuscope.trace.values import among
 
 VECTOR_LANES = (Lane.VECTOR, Lane.RVECEX, Lane.RVECLD, Lane.RVECST, Lane.RVECLP, Lane.RVECSU)
 """The vector unit; all but the first exist in the vendor's logs of A5 only."""
@@ -117,7 +118,7 @@ class Reader:
     def _scalar_waits(self) -> tuple[np.ndarray, np.ndarray]:
         """The waits of the scalar unit that were let go, and their flags' numbers, (waits,) each."""
         target = self.timeline.edge("target")
-        mine = np.flatnonzero(np.isin(self.sums.lane[target], SCALAR_LANES))
+        mine = np.flatnonzero(among(self.sums.lane[target], SCALAR_LANES))
         return target[mine], self.timeline.edge("number")[mine]
 
     def _busy_steps(self, lane: Lane, test: Callable[[Step], bool | None]) -> np.ndarray:

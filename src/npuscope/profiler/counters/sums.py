@@ -11,6 +11,7 @@ from npuscope.profiler.busy import Busy, busy, union_lengths
 from npuscope.profiler.signals import is_signal
 from npuscope.profiler.waits import is_wait
 from npuscope.trace.timeline import UNKNOWN, Lane, Step, Timeline
+from npuscope.trace.values import among
 
 
 class Sums:
@@ -43,7 +44,7 @@ class Sums:
 
     def on(self, lanes: Collection[Lane]) -> np.ndarray:
         """Which slices are on one of the lanes, (slices,) bool."""
-        return np.asarray(self.lane == next(iter(lanes)) if len(lanes) == 1 else np.isin(self.lane, list(lanes)))
+        return np.asarray(self.lane == next(iter(lanes)) if len(lanes) == 1 else among(self.lane, lanes))
 
     def total(self, core: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
         """Sum of `values`, one each on `core`; without them, how many there are."""

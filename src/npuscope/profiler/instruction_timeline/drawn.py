@@ -70,7 +70,7 @@ def _end_before(timeline: Timeline, kind: np.ndarray) -> np.ndarray:
     """When the last of the slices of the same lane that end before a slice does ended, flags left out; -1: none."""
     end = timeline.slice("end")
     lane = timeline.slice("core") * 32 + timeline.slice("lane")
-    order = np.lexsort((end, lane))
+    order = np.argsort(lane * (int(end.max(initial=0)) + 2) + end, kind="stable")  # an unknown end is -1
     ordered_lane, place = lane[order], np.arange(order.size)
     counts = (kind[order] != Kind.SET) & (kind[order] != Kind.WAIT)
     last = np.maximum.accumulate(np.where(counts, place, -1))

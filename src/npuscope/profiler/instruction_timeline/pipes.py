@@ -9,6 +9,7 @@ import numpy as np
 
 from npuscope.errors import UserError
 from npuscope.trace.timeline import UNKNOWN, Lane, Timeline
+from npuscope.trace.values import among
 
 PIPES = (Lane.SCALAR, Lane.VECTOR, Lane.CUBE, Lane.MTE1, Lane.MTE2, Lane.MTE3, Lane.FIXP)
 """The pipes in the order of the bits of a state mask."""
@@ -52,7 +53,7 @@ def read_pipes(text: str) -> PipeChoice:
 
 def timed(timeline: Timeline, choice: PipeChoice) -> np.ndarray:
     """The slices that an on-board timeline of chosen pipes shows, (those,) int64."""
-    shown = np.isin(timeline.slice("lane"), [int(lane) for lane in choice.lanes])
+    shown = among(timeline.slice("lane"), choice.lanes)
     step = timeline.slice("step")
     chosen = choice.chosen(timeline)
     return np.flatnonzero(shown & (timeline.slice("warp") == UNKNOWN) & (chosen[step] if chosen.size else shown))

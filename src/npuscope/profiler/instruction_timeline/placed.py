@@ -9,11 +9,10 @@ import numpy as np
 from npuscope.profiler.instruction_timeline.drawn import Drawn
 from npuscope.profiler.instruction_timeline.stacking import stacked
 from npuscope.trace.timeline import UNKNOWN, Lane, Source, Timeline, distinct_details
+from npuscope.trace.values import few_distinct
 
 LANES = 32
 """More than there are lanes; the numbers behind them are warps'."""
-MOST = 1 << 22
-"""Values up to which a table of all that could be is made, which costs less than sorting those that are there."""
 
 
 class Placed:
@@ -72,13 +71,3 @@ def distinct_places(timeline: Timeline, lane: np.ndarray) -> tuple[list[tuple[in
         for one, kind in zip(cores, kinds, strict=True)
     ]
     return places, which
-
-
-def few_distinct(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of `values` (rows,), ascending, and (rows,) which of them each is; all are below `size`."""
-    if size > MOST:
-        numbers, which = np.unique(values, return_inverse=True)
-        return numbers, which
-    known = np.zeros(size, bool)
-    known[values] = True
-    return np.flatnonzero(known), (np.cumsum(known) - 1)[values]

@@ -11,6 +11,7 @@ from npuscope.profiler.instruction_timeline.drawn import Kind, kind_of
 from npuscope.profiler.instruction_timeline.pipes import PIPES
 from npuscope.profiler.instruction_timeline.records import Event, Records
 from npuscope.trace.timeline import UNKNOWN, Lane, Loss, Timeline
+from npuscope.trace.values import among
 
 SAMPLED = 6
 """Cores whose pipes the hardware can watch at once, each with its cube and two vector cores: 18 channels."""
@@ -59,7 +60,7 @@ def pipe_timeline(timeline: Timeline, cores: int | None = SAMPLED) -> PipeTimeli
     if watched.size < known.size:
         text = f"PipeTimeline shows {watched.size} of {known.size} cores: the hardware watches no more at once."
         losses = (Loss("sampled cores", text, -1, None, int(known.size - watched.size), int(known.size)),)
-    shown = np.isin(blocks, watched)[timeline.slice("core")] & np.isin(timeline.slice("lane"), PIPES)
+    shown = np.isin(blocks, watched)[timeline.slice("core")] & among(timeline.slice("lane"), PIPES)
     shown &= timeline.slice("warp") == UNKNOWN
     plain = np.array([kind_of(step.text) is Kind.PLAIN for step in timeline.steps], bool)
     working = shown & (plain[timeline.slice("step")] if plain.size else shown)

@@ -9,7 +9,7 @@ from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.instruction_timeline.flags import Arrows, arrows, flag_numbers
 from npuscope.profiler.instruction_timeline.lanes import SORT, WARP_SORT, core_sort, lane_colour
 from npuscope.profiler.instruction_timeline.marks import Mark, user_marks
-from npuscope.profiler.instruction_timeline.placed import Placed, few_distinct
+from npuscope.profiler.instruction_timeline.placed import Placed
 from npuscope.profiler.instruction_timeline.spans import spans
 from npuscope.profiler.instruction_timeline.throughput import NAMES, throughput
 from npuscope.profiler.writers.event_file import EVENT, EventFile, Sink
@@ -33,6 +33,7 @@ from npuscope.profiler.writers.trace_json.slice_rows import (
     stack_text,
 )
 from npuscope.trace.timeline import UNKNOWN, Lane, Loss, Timeline
+from npuscope.trace.values import few_distinct
 
 THROUGHPUT = "MTE Throughput"
 AFTER_ZERO = 1e-3

@@ -10,7 +10,7 @@ import numpy as np
 from npuscope.profiler.instruction_timeline.drawn import drawn
 from npuscope.profiler.instruction_timeline.lanes import PROCESS, WARP_PROCESS, lane_colour
 from npuscope.profiler.instruction_timeline.marks import user_marks
-from npuscope.profiler.instruction_timeline.placed import Placed, few_distinct, with_memory_lane
+from npuscope.profiler.instruction_timeline.placed import Placed, with_memory_lane
 from npuscope.profiler.writers.event_file import EventFile, Sink
 from npuscope.profiler.writers.text_rows import Sheet, Texts
 from npuscope.profiler.writers.trace_json.frame import SINGLE, head
@@ -18,6 +18,7 @@ from npuscope.profiler.writers.trace_json.options import EVERYTHING, Shown
 from npuscope.profiler.writers.trace_json.simulator import mark_arguments, thread
 from npuscope.profiler.writers.trace_json.slice_rows import BYTES, FORMS, SliceRows, ranges
 from npuscope.trace.timeline import UNKNOWN, Lane, Timeline
+from npuscope.trace.values import few_distinct
 
 
 def write_core(file: Sink, timeline: Timeline, core: int, shown: Shown = EVERYTHING) -> int:

@@ -8,11 +8,11 @@ import numpy as np
 
 from npuscope.profiler.instruction_timeline.drawn import NAMES, Drawn, kind_of
 from npuscope.profiler.instruction_timeline.lanes import FLAG_COLOUR, lane_colour
-from npuscope.profiler.instruction_timeline.placed import few_distinct
 from npuscope.profiler.writers.event_file import EVENT
 from npuscope.profiler.writers.text_rows import Hex, Micros, Text, Texts, Whole, quoted
 from npuscope.trace.schema import Site
 from npuscope.trace.timeline import UNKNOWN, Step, Timeline, detail_parts
+from npuscope.trace.values import few_distinct
 
 RANGE = 1 << 18
 """Slices whose operands are held as text at a time."""
