@@ -1,14 +1,15 @@
 """What the agent costs a training loop: step times of stock PyTorch on the CPU without an agent, with an idle one, with
 user ranges in metric mode, and with everything that PyTorch tells going to a database.
 
-    python benchmarks/agent_steps.py [rounds] [steps]
+    python -P benchmarks/agent_steps.py [rounds] [steps]
 
-One process, a real daemon. Each mode has short windows of so many steps, each between two windows without an agent: its
-ratio is against the mean of these two, so that a machine that becomes slower or faster meanwhile does not matter. "No
-agent again" is such a window too: it shows how far two equal ones differ by chance. Of a window counts the mean of the
-faster half of its steps, which other programs disturb least. Wall: the time of a step. CPU: the processor time of the
-job's thread, and what all other threads took, by step: the agent's. The median over the rounds is printed, and where it
-lies with 95 % (bootstrap). The goals: idle within 1 %, ranges 2 %.
+Two processes with the same job take their steps in turn, on one processor. One never has an agent: it is the clock, so a machine that
+becomes slower or faster meanwhile does not matter. The other one has windows of so many steps in each mode, each
+between two windows without an agent, so how its memory happens to lie does not matter either. Of a window counts the
+median of its steps against the clock's steps right after them; of a mode the median over the rounds, against the
+windows around it, and where it lies with 95 % (bootstrap). "No agent again" is such a window too: it shows what is left
+to chance. Threads: the processor time of all other threads of the process, the agent's, for each second. The goals:
+idle within 1 %, ranges 2 %.
 """
 
 from __future__ import annotations
@@ -23,38 +24,42 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-sys.path = [one for one in sys.path if Path(one) != Path(__file__).parent]  # a file in here is called triton
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.profiler import record_function
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
-from torch.profiler import record_function  # noqa: E402
+from npuscope.monitor.agent import starting
+from npuscope.monitor.agent.agent import Agent
+from npuscope.monitor.protocol import rpc
+from npuscope.monitor.protocol.npu_monitor import NpuMonitor, build
 
-from npuscope.monitor.agent import starting  # noqa: E402
-from npuscope.monitor.agent.agent import Agent  # noqa: E402
-from npuscope.monitor.protocol import rpc  # noqa: E402
-from npuscope.monitor.protocol.npu_monitor import NpuMonitor, build  # noqa: E402
-
-BARE, CONTROL, IDLE, RANGES, EVERYTHING = "no agent", "no agent again", "idle", "ranges, metric", "all kinds, database"
+CONTROL, IDLE, RANGES, EVERYTHING = "no agent again", "idle", "ranges, metric", "all kinds, database"
+MODES = (CONTROL, IDLE, RANGES, EVERYTHING)
+KINDS = {RANGES: "Marker", EVERYTHING: "Marker,API,Memory,Communication"}
 GOALS = {IDLE: 1.01, RANGES: 1.02}
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
 SETTLING = 3
 """Steps after a change that do not count."""
 
 
 class Job:
-    """A transformer layer on one thread: steps of some 10 ms with some 350 operators and four ranges."""
+    """A transformer layer on one thread: steps of some 20 ms with some 350 operators and three ranges."""
 
     def __init__(self) -> None:
+        # Threads that begin later are bound too: what the agent's take is taken from the job.
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         torch.manual_seed(0)
         torch.set_num_threads(1)
         self.model = torch.nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
         self.batch = torch.randn(8, 64, 128)
 
-    def step(self) -> None:
-        """One step."""
+    def step(self) -> float:
+        """Take one step; its seconds."""
+        begin = time.perf_counter()
         with record_function("forward"):
             loss = self.model(self.batch).square().mean()
         with record_function("backward"):
@@ -62,23 +67,29 @@ class Job:
         with record_function("update"):
             self.optimizer.step()
             self.optimizer.zero_grad()
-
-    def run(self, steps: int) -> NDArray[np.float64]:
-        """Milliseconds of a step: by the wall clock, of the processor, and the other threads' part of the latter."""
-        walls, own = np.zeros(steps), np.zeros(steps)
-        cpu, mine = time.process_time(), time.thread_time()
-        for number in range(steps):
-            before, first = time.perf_counter(), time.thread_time()
-            self.step()
-            own[number] = time.thread_time() - first
-            walls[number] = time.perf_counter() - before
-        others = (time.process_time() - cpu - (time.thread_time() - mine)) / steps
-        return 1e3 * np.array([_quick(walls), _quick(own) + others, others])
+        return time.perf_counter() - begin
 
 
-def _quick(times: NDArray[np.float64]) -> float:
-    """The mean of the faster half."""
-    return float(np.sort(times)[: (times.size + 1) // 2].mean())
+class Clock:
+    """The job in a process without an agent."""
+
+    def __init__(self) -> None:
+        words = [sys.executable, "-P", __file__, "--clock"]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def step(self) -> float:
+        """The seconds of one step more."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    @staticmethod
+    def serve() -> None:
+        """A step for each line."""
+        job = Job()
+        for _ in sys.stdin:
+            print(job.step(), flush=True)
 
 
 class Daemon:
@@ -95,7 +106,7 @@ class Daemon:
         wait(lambda: log.exists() and re.search(r"port \d+", log.read_text()), "the daemon did not start")
         self.port = int(re.findall(r"port (\d+)", log.read_text())[0])
 
-    def ask(self, text: str) -> dict:
+    def ask(self, text: str) -> Any:
         """The reply to a request."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
             connection.sendall(rpc.frame(text))
@@ -104,7 +115,7 @@ class Daemon:
                 received += piece
         return json.loads(received[4:])
 
-    def collect(self, kinds: str, folder: str = "") -> None:
+    def collect(self, kinds: str, folder: str) -> None:
         """What `dyno npu-monitor` asks for."""
         text = build(NpuMonitor(start=True, report_interval_s=1, kinds=kinds, folder=folder))
         self.ask(rpc.trace_request(text, 0, [os.getpid()], 1))
@@ -124,82 +135,88 @@ def wait(holds: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
-def agent(daemon: Daemon, job: Job) -> Agent:
-    """A new agent that the daemon knows."""
-    one = starting.start()
-    wait(lambda: job.step() or daemon.knows(), "the agent did not register")
-    return one
+class Bench:
+    """The job of this process beside the clock."""
 
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon, self.job, self.clock = daemon, Job(), Clock()
 
-def collecting(daemon: Daemon, job: Job, one: Agent, kinds: str, folder: str = "") -> None:
-    """Have the agent collect."""
-    daemon.collect(kinds, folder)
-    wait(lambda: job.step() or one.standing.running, "the agent does not collect")
+    def window(self, mode: str, steps: int) -> tuple[float, float]:
+        """(a step's time against the clock's, seconds of the other threads for each second) in a mode."""
+        if mode == CONTROL:
+            return self.steps(steps)
+        one = starting.start()
+        try:
+            self.until(self.daemon.knows, "the agent did not register")
+            if mode in KINDS:
+                self.collect(one, mode)
+            return self.steps(steps)
+        finally:
+            starting.stop()
 
+    def collect(self, agent: Agent, mode: str) -> None:
+        """Have the agent collect."""
+        folder = tempfile.mkdtemp(dir=self.daemon.folder) if mode == EVERYTHING else ""
+        self.daemon.collect(KINDS[mode], folder)
+        self.until(lambda: agent.standing.running, "the agent does not collect")
 
-def window(mode: str, daemon: Daemon, job: Job, steps: int) -> NDArray[np.float64]:
-    """The figures of one mode."""
-    if mode in (BARE, CONTROL):
-        return job.run(steps)
-    one = agent(daemon, job)
-    try:
-        if mode == RANGES:
-            collecting(daemon, job, one, "Marker")
-        elif mode == EVERYTHING:
-            collecting(daemon, job, one, "Marker,API,Memory,Communication", tempfile.mkdtemp(dir=daemon.folder))
-        job.run(SETTLING)
-        return job.run(steps)
-    finally:
-        starting.stop()
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        """Go on stepping until it holds."""
+        wait(lambda: self.job.step() and holds(), what)
+
+    def steps(self, count: int) -> tuple[float, float]:
+        """`window` as things are now."""
+        for _ in range(SETTLING):
+            self.job.step(), self.clock.step()
+        ratios = np.zeros(count)
+        wall, cpu, mine = time.perf_counter(), time.process_time(), time.thread_time()
+        for number in range(count):
+            ratios[number] = self.job.step() / self.clock.step()
+        others = time.process_time() - cpu - (time.thread_time() - mine)
+        return float(np.median(ratios)), others / (time.perf_counter() - wall)
+
+    def measured(self, rounds: int, steps: int) -> NDArray[np.float64]:
+        """(rounds, modes, 2): each mode against the windows around it, and the seconds of the other threads."""
+        figures = np.zeros((rounds, len(MODES), 2))
+        draw, (before, _) = np.random.default_rng(0), self.steps(steps)
+        for row in figures:
+            for at in draw.permutation(len(MODES)):
+                here, others = self.window(MODES[at], steps)
+                after, _ = self.steps(steps)
+                row[at] = 2 * here / (before + after), others
+                before = after
+        return figures
 
 
 def spread(ratios: NDArray[np.float64]) -> tuple[float, float, float]:
-    """The median and where it lies with 95 %."""
-    drawn = np.median(np.random.default_rng(0).choice(ratios, (2000, len(ratios))), axis=1)
+    """The median, and where it lies with 95 %."""
+    drawn = np.median(np.random.default_rng(0).choice(ratios, (5000, len(ratios))), axis=1)
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(np.median(ratios)), float(low), float(high)
 
 
-def measured(modes: list[str], daemon: Daemon, job: Job, rounds: int, steps: int) -> NDArray[np.float64]:
-    """(rounds, modes, 4): a mode's wall and CPU time against the windows around it, the other threads' part of its
-    CPU time, and the wall time without an agent in milliseconds."""
-    figures = np.zeros((rounds, len(modes), 4))
-    before = window(BARE, daemon, job, steps)
-    draw = np.random.default_rng(0)
-    for turn in range(rounds):
-        for at in draw.permutation(len(modes)):
-            mine = window(modes[at], daemon, job, steps)
-            job.run(SETTLING)
-            after = window(BARE, daemon, job, steps)
-            around = (before + after) / 2
-            figures[turn, at] = [mine[0] / around[0], mine[1] / around[1], mine[2] / mine[1], around[0]]
-            before = after
-    return figures
-
-
 def main(rounds: int, steps: int) -> None:
     """Measure and print."""
-    modes = [CONTROL, IDLE, RANGES, EVERYTHING]
-    job = Job()
-    with tempfile.TemporaryDirectory() as folder:
-        daemon = Daemon(Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        daemon = Daemon(Path(name))
+        bench = Bench(daemon)
         try:
-            for mode in modes:
-                window(mode, daemon, job, steps)  # warm
-            figures = measured(modes, daemon, job, rounds, steps)
+            for mode in MODES:
+                bench.window(mode, steps)  # warm
+            figures = bench.measured(rounds, steps)
         finally:
-            daemon.process.terminate()
-            daemon.process.wait()
-    print(f"a step without an agent: {np.median(figures[..., 3]):.2f} ms; {rounds} windows of {steps} steps for each")
-    for at, mode in enumerate(modes):
-        texts = []
-        for column, name in enumerate(("wall", "CPU")):
-            middle, low, high = spread(figures[:, at, column])
-            texts.append(f"{name} {middle:.4f} [{low:.4f}, {high:.4f}]")
-        texts.append(f"other threads {np.median(figures[:, at, 2]):.2%} of it")
+            for process in (daemon.process, bench.clock.process):
+                process.terminate()
+                process.wait()
+    print(f"a step of {1e3 * bench.job.step():.1f} ms; {rounds} windows of {steps} steps in each mode")
+    for at, mode in enumerate(MODES):
+        middle, low, high = spread(figures[:, at, 0])
         goal = f"  goal {GOALS[mode]}" if mode in GOALS else ""
-        print(f"{mode:20}  {'  '.join(texts)}{goal}")
+        print(f"{mode:20}  wall {middle:.4f} [{low:.4f}, {high:.4f}]  threads {figures[:, at, 1].mean():.4f}{goal}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60, int(sys.argv[2]) if len(sys.argv) > 2 else 30)
+    if sys.argv[1:] == ["--clock"]:
+        Clock.serve()
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 40, int(sys.argv[2]) if len(sys.argv) > 2 else 30)
