@@ -3,13 +3,13 @@ user ranges in metric mode, and with everything that PyTorch tells going to a da
 
     python -P benchmarks/agent_steps.py [rounds] [steps]
 
-Two processes with the same job take their steps in turn, on one processor. One never has an agent: it is the clock, so a machine that
-becomes slower or faster meanwhile does not matter. The other one has windows of so many steps in each mode, each
-between two windows without an agent, so how its memory happens to lie does not matter either. Of a window counts the
-median of its steps against the clock's steps right after them; of a mode the median over the rounds, against the
-windows around it, and where it lies with 95 % (bootstrap). "No agent again" is such a window too: it shows what is left
-to chance. Threads: the processor time of all other threads of the process, the agent's, for each second. The goals:
-idle within 1 %, ranges 2 %.
+Two processes with the same job take their steps in turn, on one processor. One never has an agent: it is the clock, so
+a machine that becomes slower or faster meanwhile does not matter. The other one has windows of so many steps in each
+mode, each between two windows without an agent, so how its memory happens to lie does not matter either. Of a window
+counts the median of its steps against the clock's steps right after them; of a mode the median over the rounds, against
+the windows around it, and where it lies with 95 % (bootstrap). "No agent again" is such a window too: it shows what is
+left to chance. Threads: the processor time of all other threads of the process, the agent's, for each second. The
+goals: idle within 1 %, ranges 2 %.
 """
 
 from __future__ import annotations
