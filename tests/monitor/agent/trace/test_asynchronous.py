@@ -35,6 +35,12 @@ while time.time() < end:
     optimizer.step()
     time.sleep(0.02)
 """
+HOLD = """
+import os, signal, sys
+if "npuscope.monitor.agent.trace.parse" in sys.orig_argv and os.path.exists(__file__.replace("sitecustomize.py", "hold")):
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+"""What every Python of the job does first: a parser stands still while there is a file called hold."""
 SECONDS = 120.0
 DELIVERED = {"trace_view.json", "operator_details.csv", "op_statistic.csv", "step_trace_time.csv"}
 
@@ -44,6 +50,7 @@ def job() -> Iterator[Job]:
     """A process that trains with an agent."""
     folder = Path(tempfile.mkdtemp(prefix="npuscope-", dir="/tmp"))
     try:
+        (folder / "sitecustomize.py").write_text(HOLD)
         with serving(folder) as daemon, running(folder, jobs.words(folder, LOOP), jobs.agents(folder)) as process:
             jobs.known(daemon, [process.pid])
             yield Job(daemon, process.pid, folder)
@@ -64,10 +71,21 @@ TIME = ("--duration-ms", "400")
 STEPS = ("--iterations", "3", "--start-step", "-1")
 
 
-def waiting(job: Job, count: int = 1) -> list[int]:
-    """The parsers, once there are so many."""
-    wait_until(lambda: len(parsers(job.pid)) == count, SECONDS, "no parser was started")
-    return parsers(job.pid)
+def held(job: Job, into: str, *flags: str) -> tuple[Path, int]:
+    """The same with a parser, which stands still until it is let go; returns its number, too."""
+    hold = job.folder / "hold"
+    hold.touch()
+    try:
+        folder = nputrace(job, into, *flags, *BESIDE)
+        wait_until(lambda: [state_of(one) for one in parsers(job.pid)] == ["T"], SECONDS, "no parser was started")
+    finally:
+        hold.unlink()
+    return folder, parsers(job.pid)[0]
+
+
+def state_of(pid: int) -> str:
+    """T: stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def recorded(folder: Path) -> Path:
@@ -91,9 +109,7 @@ def settled(job: Job) -> None:
 
 @pytest.mark.parametrize("when", [TIME, STEPS], ids=["time", "steps"])
 def test_training_goes_on_while_another_process_parses(job: Job, when: tuple[str, ...]) -> None:  # ASYNC-01, 03, 07
-    folder = nputrace(job, f"beside{when[0]}", *when, *BESIDE)
-    (parser,) = waiting(job)
-    os.kill(parser, signal.SIGSTOP)  # it may take as long as it likes
+    folder, parser = held(job, f"beside{when[0]}", *when)  # it may take as long as it likes
     try:
         trace = recorded(folder)
         shows(job.daemon, job.pid, trace="Idle", parsing=1)
@@ -134,9 +150,7 @@ def contents(trace: Path) -> dict[str, bytes]:
 
 
 def test_two_in_a_row_do_not_disturb_each_other(job: Job) -> None:  # ASYNC-05
-    first = nputrace(job, "first", *STEPS, *BESIDE)
-    (slow,) = waiting(job)
-    os.kill(slow, signal.SIGSTOP)
+    first, slow = held(job, "first", *STEPS)
     try:
         recorded(first)
         shows(job.daemon, job.pid, trace="Idle", parsing=1)
@@ -152,9 +166,7 @@ def test_two_in_a_row_do_not_disturb_each_other(job: Job) -> None:  # ASYNC-05
 
 def test_a_parser_that_is_killed_harms_nobody(job: Job) -> None:  # ASYNC-06
     before = state(job.daemon)[job.pid].get("tracesFailed", 0)
-    folder = nputrace(job, "killed", *STEPS, *BESIDE)
-    (parser,) = waiting(job)
-    os.kill(parser, signal.SIGSTOP)
+    folder, parser = held(job, "killed", *STEPS)
     trace = recorded(folder)
     half = trace / f"ASCEND_PROFILER_OUTPUT.{parser}.part"  # as if it were writing
     half.mkdir()
